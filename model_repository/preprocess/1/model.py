@@ -1,0 +1,37 @@
+"""Decode, upright, letterbox: one process, as many threads as cores."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import triton_python_backend_utils as pb_utils
+
+from cropseek.errors import CropseekError
+from cropseek.settings import Settings
+from cropseek.triton.bls import failed
+from cropseek.triton.cores import usable_cores
+from cropseek.vision.decode import DecodeLimits, decode_image
+from cropseek.vision.geometry import letterbox
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        settings = Settings()
+        self._limits = DecodeLimits(settings.max_image_bytes, settings.max_image_pixels)
+        self._threads = ThreadPoolExecutor(usable_cores())
+
+    def execute(self, requests):
+        if len(requests) == 1:
+            return [self._preprocess(requests[0])]
+        return list(self._threads.map(self._preprocess, requests))
+
+    def _preprocess(self, request):
+        encoded = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()[0]
+        try:
+            frame = decode_image(encoded, self._limits)
+        except CropseekError as error:
+            return failed(error)
+        square, fitted = letterbox(frame, 640)
+        outputs = {"LETTERBOXED": square, "FITTED": fitted.to_array(), "FRAME": frame}
+        wanted = request.requested_output_names()
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor(name, outputs[name][None]) for name in wanted]
+        )

@@ -1,0 +1,199 @@
+"""What the service does with a picture: Triton finds, the catalog names and keeps.
+
+Plain types in and out, no gRPC: `rpc/` translates. Admission is decided here, before Triton: a
+picture that would have to wait behind too many others is refused at once, since Triton's own
+refusal would arrive as an internal error through BLS. Streams wait instead; their senders are
+slowed down by flow control.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from cropseek.catalog import Catalog, NewItem
+from cropseek.errors import InvalidInput, Overloaded
+from cropseek.settings import Settings
+from cropseek.triton.client import TritonClient
+from cropseek.triton.manifest import Manifest
+from cropseek.types import NO_ITEM, Collection, Item, PictureOptions, PictureResult
+
+DEFAULT_COLLECTION = "default"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A search's answer: what is in the picture, and per region its items with similarity."""
+
+    result: PictureResult
+    neighbors: list[list[tuple[Item, float]]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What indexing a picture did: its regions, their item ids, the catalog's sequence."""
+
+    result: PictureResult
+    item_ids: list[int]
+    sequence: int
+
+
+class Engine:
+    """Detects, embeds, searches and indexes pictures, each call one picture."""
+
+    def __init__(
+        self, catalog: Catalog, triton: TritonClient, manifest: Manifest, settings: Settings
+    ) -> None:
+        self._catalog = catalog
+        self._triton = triton
+        self._labels = manifest.detector.labels
+        self._class_ids = {label: number for number, label in enumerate(self._labels)}
+        self.fingerprint = manifest.embedder.fingerprint
+        self._slots = asyncio.Semaphore(settings.max_in_flight)
+        self._most = settings.max_in_flight
+
+    def label(self, class_id: int) -> str:
+        """Return a class's name; empty for a region that no detector named."""
+        return self._labels[class_id] if class_id >= 0 else ""
+
+    def class_ids(self, labels: Sequence[str]) -> tuple[int, ...]:
+        """Return the ids of class names; raises `InvalidInput` for one the detector lacks."""
+        for label in labels:
+            if label not in self._class_ids:
+                raise InvalidInput(
+                    f"classes: expected labels of the detector ({', '.join(self._labels[:4])}, "
+                    f"... {len(self._labels)} in all), got {label!r}"
+                )
+        return tuple(self._class_ids[label] for label in labels)
+
+    async def picture(
+        self,
+        image: bytes,
+        options: PictureOptions,
+        *,
+        embeddings: bool,
+        timeout_s: float | None,
+        wait: bool = False,
+    ) -> PictureResult:
+        """Return what Triton makes of a picture; `wait` queues where others are refused."""
+        start = perf_counter()
+        async with self._admitted(wait):
+            admitted = perf_counter()
+            result = await self._triton.run(
+                image, options, embeddings=embeddings, timeout_s=timeout_s
+            )
+        done = perf_counter()
+        timings_ms = result.timings_ms | {
+            "wait": (admitted - start) * 1e3,
+            "triton": (done - admitted) * 1e3,
+        }
+        return replace(result, timings_ms=timings_ms)
+
+    async def search(
+        self,
+        image: bytes,
+        collection: str,
+        options: PictureOptions,
+        *,
+        embeddings: bool,
+        timeout_s: float | None,
+        wait: bool = False,
+    ) -> Found:
+        """Return the regions of a picture and their nearest items; raises `CollectionNotFound`."""
+        start = perf_counter()
+        searched = self.collection(collection)
+        options = replace(options, collection_id=searched.id)
+        result = await self.picture(
+            image, options, embeddings=embeddings, timeout_s=timeout_s, wait=wait
+        )
+        if not len(result.detections):  # nothing was searched: right up to the last change
+            result = replace(result, index_sequence=self._catalog.head())
+        named = perf_counter()
+        neighbors = self._named(result)
+        done = perf_counter()
+        timings_ms = result.timings_ms | {
+            "catalog": (done - named) * 1e3,
+            "total": (done - start) * 1e3,
+        }
+        return Found(replace(result, timings_ms=timings_ms), neighbors)
+
+    async def keep(
+        self,
+        result: PictureResult,
+        collection: str,
+        source: str,
+        time_s: float | None,
+        metadata: Mapping[str, str],
+    ) -> Kept:
+        """Store the regions of a picture that was run with embeddings; durable on return."""
+        return await asyncio.to_thread(self._keep, result, collection, source, time_s, metadata)
+
+    def collection(self, name: str) -> Collection:
+        """Return a collection that holds this embedder's vectors, by name."""
+        found = self._catalog.collection(name)
+        if found.fingerprint != self.fingerprint:
+            self._catalog.create_collection(name, self.fingerprint)  # raises, naming both
+        return found
+
+    def create_collection(self, name: str) -> Collection:
+        """Return the collection of that name, made if there is none."""
+        return self._catalog.create_collection(name, self.fingerprint)
+
+    def collections(self) -> list[tuple[Collection, int]]:
+        """Return every collection with the number of its items."""
+        return self._catalog.collections()
+
+    def _keep(
+        self,
+        result: PictureResult,
+        collection: str,
+        source: str,
+        time_s: float | None,
+        metadata: Mapping[str, str],
+    ) -> Kept:
+        kept_in = self._catalog.create_collection(collection, self.fingerprint)
+        found = result.detections
+        items = [
+            NewItem((x1, y1, x2, y2), score, self.label(class_id))
+            for (x1, y1, x2, y2), score, class_id in zip(
+                found.boxes_xyxy.tolist(),
+                found.scores.tolist(),
+                found.class_ids.tolist(),
+                strict=True,
+            )
+        ]
+        vectors = result.embeddings
+        if vectors is None or not items:
+            vectors = np.zeros((0, self.fingerprint.dim), np.float32)
+        ids, sequence = self._catalog.put_image(
+            kept_in.id, source, time_s, items, vectors, metadata
+        )
+        return Kept(result, ids, sequence)
+
+    def _named(self, result: PictureResult) -> list[list[tuple[Item, float]]]:
+        if result.neighbors is None:
+            return [[] for _ in range(len(result.detections))]
+        rows = result.neighbors.item_ids.tolist()
+        items = self._catalog.items({item_id for row in rows for item_id in row} - {NO_ITEM})
+        return [
+            [
+                (items[item_id], similarity)
+                for item_id, similarity in zip(row, similarities, strict=True)
+                if item_id in items
+            ]
+            for row, similarities in zip(rows, result.neighbors.similarities.tolist(), strict=True)
+        ]
+
+    @asynccontextmanager
+    async def _admitted(self, wait: bool) -> AsyncIterator[None]:
+        if self._slots.locked() and not wait:
+            raise Overloaded(
+                f"the server holds {self._most} pictures, the most it admits; try again later"
+            )
+        async with self._slots:
+            yield

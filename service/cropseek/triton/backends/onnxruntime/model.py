@@ -1,0 +1,49 @@
+"""The `onnxruntime` backend where the native one is missing: `1/model.onnx` on the CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from cropseek.triton.backends.onnxruntime.options import session_settings
+from cropseek.triton.backends.onnxruntime.sessions import ElasticSession
+from cropseek.triton.cores import usable_cores
+
+
+class TritonPythonModel:
+    """One model instance; Triton gives it one batch of requests after another."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Load the model; what is wrong with its configuration stops the load with a reason."""
+        config = json.loads(args["model_config"])
+        path = Path(pb_utils.get_model_dir()) / (config["default_model_filename"] or "model.onnx")
+        self._inputs = [tensor["name"] for tensor in config["input"]]
+        self._session = ElasticSession(path, session_settings(config, usable_cores()))
+
+    def execute(self, requests: list[Any]) -> list[Any]:
+        """Run all requests of a batch; one that fails fails alone only if it comes alone."""
+        batches = [
+            {
+                name: pb_utils.get_input_tensor_by_name(request, name).as_numpy()
+                for name in self._inputs
+            }
+            for request in requests
+        ]
+        try:
+            results = self._session.run(batches)
+        except Exception as error:  # ONNX Runtime's own errors share no base class
+            failed = pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error)))
+            return [failed] * len(requests)
+        return [
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor(name, array) for name, array in result.items()]
+            )
+            for result in results
+        ]
+
+    def finalize(self) -> None:
+        """Stop the threads."""
+        self._session.close()

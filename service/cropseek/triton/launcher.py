@@ -1,0 +1,270 @@
+"""Starts a tritonserver, waits until a real picture comes through it, and leaves nothing behind.
+
+Why it looks as it does: tritonserver reports READY before a search works and stays READY when a
+model's process has died, so readiness is a search. It runs in a session of its own (so that ctrl-C
+reaches it through us, in order) and dies with us, whatever kills us (PR_SET_PDEATHSIG); its model
+processes notice that within seconds and take their shared memory with them. What a crash leaves in
+/dev/shm all the same carries our prefix and is removed at the next start and stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+import cv2
+import numpy as np
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+from cropseek.errors import NotReady
+from cropseek.settings import Settings, as_environment, base_environment
+from cropseek.triton.client import MODEL, image_input
+from cropseek.triton.cores import usable_cores
+from cropseek.triton.machine import (
+    TritonInstall,
+    check_machine,
+    find_tritonserver,
+    libpython,
+    require,
+)
+from cropseek.triton.repository import PICTURES_PER_CORE, prepare_backends, prepare_repository
+from cropseek.types import PictureOptions, Regions
+
+_PR_SET_PDEATHSIG = 1
+_LOG_TAIL_LINES = 8
+_LOG_LINE_LENGTH = 400
+_LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to initialize Python stub")
+_LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version")  # said on every CPU machine
+_SHM = Path("/dev/shm")
+
+
+class TritonServer:
+    """A running tritonserver on a free loopback port; a context manager.
+
+    Its files are under `<data_dir>/run`, made anew at each start: whoever starts one must own the
+    data directory. Start it from a thread that lives as long as the server.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._run_dir = settings.data_dir.resolve() / "run"
+        self._log_path = self._run_dir / "triton.log"
+        digest = hashlib.sha256(str(self._run_dir).encode()).hexdigest()
+        self._shm_prefix = f"cropseek_{digest[:8]}_"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.target = ""
+
+    def __enter__(self) -> TritonServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process id of tritonserver."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Return whether tritonserver runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start tritonserver and return when a picture has come through every model.
+
+        Raises `SetupError` if this machine cannot run it, `NotReady` if it dies or takes longer
+        than `ready_timeout_s`, with the end of its log.
+        """
+        require(check_machine(self._settings))
+        install = find_tritonserver(self._settings)
+        self._clean()
+        self._prepare(install)
+        self.target = f"127.0.0.1:{_free_port()}"
+        with self._log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command(install),
+                env=self._environment(install),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with(os.getpid()),
+            )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End tritonserver and its model processes, and remove their shared memory.
+
+        By SIGKILL: the service has answered every request by then, the models hold nothing that is
+        not in the catalog, and tritonserver's own exit takes five seconds.
+        """
+        if self._process is not None:
+            _kill_group(self._process.pid)
+            self._process.wait()
+            self._process = None
+        self._remove_shm()
+
+    def log_tail(self) -> str:
+        """Return the last errors of tritonserver's log, or its last lines if it names none."""
+        try:
+            lines = self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return "(no log)"
+        errors = [line for line in lines if _LOG_ERROR.match(line) and not _LOG_NOISE.search(line)]
+        tail = (errors or lines)[-_LOG_TAIL_LINES:]
+        return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self._run_dir, ignore_errors=True)
+        self._remove_shm()
+
+    def _remove_shm(self) -> None:
+        for region in _SHM.glob(f"*{self._shm_prefix}*"):
+            region.unlink(missing_ok=True)
+
+    def _prepare(self, install: TritonInstall) -> None:
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        prepare_backends(install.root, version, self._run_dir / "backends")
+        prepare_repository(
+            self._settings.model_repository,
+            self._run_dir / "models",
+            self._settings.profile,
+            usable_cores(),
+        )
+
+    def _command(self, install: TritonInstall) -> list[str]:
+        host, port = self.target.split(":")
+        return [
+            str(install.executable),
+            f"--model-repository={self._run_dir / 'models'}",
+            f"--backend-directory={self._run_dir / 'backends'}",
+            f"--model-config-name={self._settings.profile}",
+            f"--backend-config=python,shm-region-prefix-name={self._shm_prefix}",
+            "--disable-auto-complete-config",  # every configuration is complete: starts faster
+            "--allow-http=false",
+            "--allow-metrics=false",
+            f"--grpc-address={host}",
+            f"--grpc-port={port}",
+        ]
+
+    def _environment(self, install: TritonInstall) -> dict[str, str]:
+        environment = base_environment() | as_environment(self._settings)
+        found = libpython()
+        libraries = [
+            str(folder)
+            for folder in (install.libraries, found and found.parent)
+            if folder is not None
+        ]
+        inherited = environment.get("LD_LIBRARY_PATH")
+        environment["LD_LIBRARY_PATH"] = ":".join(libraries + ([inherited] if inherited else []))
+        # The stub takes its packages from the environment whose `bin` comes first.
+        environment["PATH"] = f"{sys.prefix}/bin:{environment.get('PATH', '/usr/bin:/bin')}"
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        # One thread a library: the models' own threads are the plan.
+        environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        return environment
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + self._settings.ready_timeout_s
+        client = triton.InferenceServerClient(self.target)
+        try:
+            while not _server_ready(client):
+                self._check_alive()
+                if time.monotonic() > deadline:
+                    raise NotReady(
+                        f"Triton was not ready within {self._settings.ready_timeout_s:g} s; "
+                        f"the end of its log:\n{self.log_tail()}"
+                    )
+                time.sleep(0.05)
+            self._warm_up(client, deadline)
+        finally:
+            client.close()
+
+    def _check_alive(self) -> None:
+        assert self._process is not None
+        status = self._process.poll()
+        if status is not None:
+            raise NotReady(
+                f"Triton ended with status {status} while starting; "
+                f"the end of its log:\n{self.log_tail()}"
+            )
+
+    def _warm_up(self, client: triton.InferenceServerClient, deadline: float) -> None:
+        """Send a picture through every instance of the whole path."""
+        encoded = cv2.imencode(".jpg", np.full((64, 64, 3), 127, np.uint8))[1].tobytes()
+        options = PictureOptions(Regions.WHOLE_PICTURE, collection_id=0, top_k=1)
+
+        def search(_: int) -> None:
+            client.infer(
+                MODEL,
+                [image_input(encoded)],
+                parameters={"options": options.to_json()},
+                client_timeout=max(1.0, deadline - time.monotonic()),
+            )
+
+        instances = PICTURES_PER_CORE * usable_cores()
+        try:
+            with ThreadPoolExecutor(instances) as threads:
+                list(threads.map(search, range(instances)))
+        except InferenceServerException as error:
+            raise NotReady(
+                f"a first picture did not come through Triton: {error}; "
+                f"the end of its log:\n{self.log_tail()}"
+            ) from None
+
+
+def _server_ready(client: triton.InferenceServerClient) -> bool:
+    try:
+        return bool(client.is_server_ready(client_timeout=1.0))
+    except InferenceServerException:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """Return what a child runs to be killed when the thread that starts it ends."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def set_death_signal() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before we asked
+            os._exit(1)
+
+    return set_death_signal
+
+
+def _kill_group(leader: int) -> None:
+    """Kill a process group that we started: tritonserver leads it, its stubs are in it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""Pixels and boxes: pure functions on NumPy arrays, no server in sight."""

@@ -1,0 +1,97 @@
+"""Where pixels go: the detector's letterbox and its inverse, boxes, and crop matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from cropseek.types import Float32Array, Uint8Array
+
+LETTERBOX_FILL = 114
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """How a picture was fitted into the detector's square: `x_square = x * ratio + pad_left`.
+
+    `size_wh` is the upright picture's, in pixels; pads are in pixels of the square.
+    """
+
+    ratio: float
+    pad_left: int
+    pad_top: int
+    size_wh: tuple[int, int]
+
+    @staticmethod
+    def fit(size_wh: tuple[int, int], side: int) -> Letterbox:
+        """Fit a picture into a square, centred, aspect kept (the rounding is Ultralytics')."""
+        width, height = size_wh
+        ratio = min(side / width, side / height)
+        inner_w, inner_h = _inner_size(size_wh, ratio)
+        pad_left = round((side - inner_w) / 2 - 0.1)
+        pad_top = round((side - inner_h) / 2 - 0.1)
+        return Letterbox(ratio, pad_left, pad_top, size_wh)
+
+    def to_array(self) -> Float32Array:
+        """Return float32 `[5]`: ratio, pad_left, pad_top, width, height."""
+        return np.array([self.ratio, self.pad_left, self.pad_top, *self.size_wh], np.float32)
+
+    @staticmethod
+    def from_array(values: Float32Array) -> Letterbox:
+        """Return the letterbox that `to_array` wrote."""
+        ratio, pad_left, pad_top, width, height = (float(v) for v in values)
+        return Letterbox(ratio, int(pad_left), int(pad_top), (int(width), int(height)))
+
+    def to_picture(self, boxes_xyxy: Float32Array) -> Float32Array:
+        """Map boxes `[n, 4]` from the square to the picture's pixels, clipped to the picture."""
+        pads = np.array([self.pad_left, self.pad_top] * 2, np.float32)
+        return clip_boxes((boxes_xyxy - pads) / np.float32(self.ratio), self.size_wh)
+
+
+def _inner_size(size_wh: tuple[int, int], ratio: float) -> tuple[int, int]:
+    return max(1, round(size_wh[0] * ratio)), max(1, round(size_wh[1] * ratio))
+
+
+def letterbox(image_rgb: Uint8Array, side: int) -> tuple[Uint8Array, Letterbox]:
+    """Fit a picture into the detector's square.
+
+    Takes uint8 `[h, w, 3]`; returns uint8 `[3, side, side]` and how it was fitted. Bilinear, no
+    antialiasing, as the detector was trained.
+    """
+    height, width = image_rgb.shape[:2]
+    fitted = Letterbox.fit((width, height), side)
+    inner_w, inner_h = _inner_size((width, height), fitted.ratio)
+    if (inner_w, inner_h) != (width, height):
+        image_rgb = cv2.resize(  # type: ignore[assignment]
+            image_rgb, (inner_w, inner_h), interpolation=cv2.INTER_LINEAR
+        )
+    square = np.full((3, side, side), LETTERBOX_FILL, np.uint8)
+    rows = slice(fitted.pad_top, fitted.pad_top + inner_h)
+    columns = slice(fitted.pad_left, fitted.pad_left + inner_w)
+    for channel, plane in enumerate(cv2.split(image_rgb)):
+        square[channel, rows, columns] = plane
+    return square, fitted
+
+
+def clip_boxes(boxes_xyxy: Float32Array, size_wh: tuple[int, int]) -> Float32Array:
+    """Clip boxes float32 `[n, 4]` to a picture."""
+    limits = np.array([*size_wh, *size_wh], np.float32)
+    return np.clip(boxes_xyxy, np.float32(0), limits).astype(np.float32, copy=False)
+
+
+def box_matrices(boxes_xyxy: Float32Array, side: int, margin: float) -> Float32Array:
+    """Return the affine matrices that cut boxes out as squares of `side` pixels.
+
+    The square is centred on its box, its edge the longer edge of the box times `1 + margin`, so
+    the aspect is kept and some context comes along. Returns float32 `[n, 2, 3]` that map a pixel
+    of the crop `(i, j, 1)` to the picture; integers are pixel centres on both sides.
+    """
+    centres = (boxes_xyxy[:, :2] + boxes_xyxy[:, 2:]) / 2
+    edges = np.maximum((boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]).max(axis=1), 1.0) * (1 + margin)
+    scales = edges / side
+    matrices = np.zeros((len(boxes_xyxy), 2, 3), np.float32)
+    matrices[:, 0, 0] = matrices[:, 1, 1] = scales
+    matrices[:, :, 2] = centres - edges[:, None] / 2 + scales[:, None] / 2 - 0.5
+    return matrices
