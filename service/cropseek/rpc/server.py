@@ -125,7 +125,7 @@ async def _grpc_server(backend: _Backend) -> AsyncIterator[RunningServer]:
             ],
         )
         servicer = Servicer(engine, window=2 * PICTURES_PER_CORE * usable_cores())
-        pb_grpc.add_CropseekServiceServicer_to_server(servicer, server)
+        pb_grpc.add_CropseekServiceServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
         status = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(status, server)
         names = (SERVICE, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name)

@@ -64,7 +64,7 @@ class TritonServer:
         self._run_dir = settings.data_dir.resolve() / "run"
         self._log_path = self._run_dir / "triton.log"
         digest = hashlib.sha256(str(self._run_dir).encode()).hexdigest()
-        self._shm_prefix = f"cropseek_{digest[:8]}_"
+        self.shm_prefix = f"cropseek_{digest[:8]}_"
         self._process: subprocess.Popen[bytes] | None = None
         self.target = ""
 
@@ -144,7 +144,7 @@ class TritonServer:
         self._remove_shm()
 
     def _remove_shm(self) -> None:
-        for region in _SHM.glob(f"*{self._shm_prefix}*"):
+        for region in _SHM.glob(f"*{self.shm_prefix}*"):
             region.unlink(missing_ok=True)
 
     def _prepare(self, install: TritonInstall) -> None:
@@ -164,7 +164,7 @@ class TritonServer:
             f"--model-repository={self._run_dir / 'models'}",
             f"--backend-directory={self._run_dir / 'backends'}",
             f"--model-config-name={self._settings.profile}",
-            f"--backend-config=python,shm-region-prefix-name={self._shm_prefix}",
+            f"--backend-config=python,shm-region-prefix-name={self.shm_prefix}",
             "--disable-auto-complete-config",  # every configuration is complete: starts faster
             "--allow-http=false",
             "--allow-metrics=false",

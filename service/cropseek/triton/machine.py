@@ -169,5 +169,9 @@ def find_tritonserver(settings: Settings) -> TritonInstall:
 
 def _install(executable: Path) -> TritonInstall:
     root = executable.resolve().parent.parent
+    if not (root / "backends" / "python").is_dir():
+        raise SetupError(
+            f"TRITONSERVER: expected {root}/backends/python beside {executable}, which is not there"
+        )
     wheels = root.parent.parent / "nvidia_pytriton.libs"
     return TritonInstall(executable, root, wheels if wheels.is_dir() else None)

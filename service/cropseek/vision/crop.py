@@ -110,7 +110,7 @@ def _halved_reference(image_rgb: Uint8Array) -> Uint8Array:
     height, width = image_rgb.shape[:2]
     even = np.pad(image_rgb, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
     blocks = even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2, 3).astype(np.uint16)
-    return ((blocks.sum(axis=(1, 3)) + 2) // 4).astype(np.uint8)
+    return np.asarray((blocks.sum(axis=(1, 3)) + 2) // 4, np.uint8)
 
 
 def _bilinear_reference(image_rgb: Uint8Array, matrix: Float32Array, side: int) -> Uint8Array:
@@ -130,4 +130,4 @@ def _bilinear_reference(image_rgb: Uint8Array, matrix: Float32Array, side: int) 
 
     upper = tap(0, 0) * (1 - dx) + tap(0, 1) * dx
     lower = tap(1, 0) * (1 - dx) + tap(1, 1) * dx
-    return np.floor(upper * (1 - dy) + lower * dy + 0.5).astype(np.uint8)
+    return np.asarray(np.floor(upper * (1 - dy) + lower * dy + 0.5), np.uint8)

@@ -7,51 +7,49 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from cropseek.types import Float32Array, Uint8Array
+from cropseek.types import Float32Array, Int32Array, Uint8Array
 
 LETTERBOX_FILL = 114
 
 
 @dataclass(frozen=True)
 class Letterbox:
-    """How a picture was fitted into the detector's square: `x_square = x * ratio + pad_left`.
+    """How a picture was fitted into the detector's square: `x_square = x * inner_w / w + pad_left`.
 
-    `size_wh` is the upright picture's, in pixels; pads are in pixels of the square.
+    `size_wh` is the upright picture's and `inner_wh` its size within the square, in pixels. The
+    inner size is rounded, so the two axes' scales differ a little: boxes go back by each its own.
     """
 
-    ratio: float
+    size_wh: tuple[int, int]
+    inner_wh: tuple[int, int]
     pad_left: int
     pad_top: int
-    size_wh: tuple[int, int]
 
     @staticmethod
     def fit(size_wh: tuple[int, int], side: int) -> Letterbox:
         """Fit a picture into a square, centred, aspect kept (the rounding is Ultralytics')."""
-        width, height = size_wh
-        ratio = min(side / width, side / height)
-        inner_w, inner_h = _inner_size(size_wh, ratio)
+        ratio = min(side / size_wh[0], side / size_wh[1])
+        inner_w, inner_h = (max(1, round(length * ratio)) for length in size_wh)
         pad_left = round((side - inner_w) / 2 - 0.1)
         pad_top = round((side - inner_h) / 2 - 0.1)
-        return Letterbox(ratio, pad_left, pad_top, size_wh)
+        return Letterbox(size_wh, (inner_w, inner_h), pad_left, pad_top)
 
-    def to_array(self) -> Float32Array:
-        """Return float32 `[5]`: ratio, pad_left, pad_top, width, height."""
-        return np.array([self.ratio, self.pad_left, self.pad_top, *self.size_wh], np.float32)
+    def to_array(self) -> Int32Array:
+        """Return int32 `[6]`: width, height, inner width and height, pad_left, pad_top."""
+        values = (*self.size_wh, *self.inner_wh, self.pad_left, self.pad_top)
+        return np.array(values, np.int32)
 
     @staticmethod
-    def from_array(values: Float32Array) -> Letterbox:
+    def from_array(values: Int32Array) -> Letterbox:
         """Return the letterbox that `to_array` wrote."""
-        ratio, pad_left, pad_top, width, height = (float(v) for v in values)
-        return Letterbox(ratio, int(pad_left), int(pad_top), (int(width), int(height)))
+        width, height, inner_w, inner_h, pad_left, pad_top = values.tolist()
+        return Letterbox((width, height), (inner_w, inner_h), pad_left, pad_top)
 
     def to_picture(self, boxes_xyxy: Float32Array) -> Float32Array:
         """Map boxes `[n, 4]` from the square to the picture's pixels, clipped to the picture."""
         pads = np.array([self.pad_left, self.pad_top] * 2, np.float32)
-        return clip_boxes((boxes_xyxy - pads) / np.float32(self.ratio), self.size_wh)
-
-
-def _inner_size(size_wh: tuple[int, int], ratio: float) -> tuple[int, int]:
-    return max(1, round(size_wh[0] * ratio)), max(1, round(size_wh[1] * ratio))
+        scales = np.array(self.inner_wh * 2, np.float32) / np.array(self.size_wh * 2, np.float32)
+        return clip_boxes((boxes_xyxy - pads) / scales, self.size_wh)
 
 
 def letterbox(image_rgb: Uint8Array, side: int) -> tuple[Uint8Array, Letterbox]:
@@ -62,10 +60,10 @@ def letterbox(image_rgb: Uint8Array, side: int) -> tuple[Uint8Array, Letterbox]:
     """
     height, width = image_rgb.shape[:2]
     fitted = Letterbox.fit((width, height), side)
-    inner_w, inner_h = _inner_size((width, height), fitted.ratio)
-    if (inner_w, inner_h) != (width, height):
-        image_rgb = cv2.resize(  # type: ignore[assignment]
-            image_rgb, (inner_w, inner_h), interpolation=cv2.INTER_LINEAR
+    inner_w, inner_h = fitted.inner_wh
+    if fitted.inner_wh != fitted.size_wh:
+        image_rgb = np.asarray(
+            cv2.resize(image_rgb, fitted.inner_wh, interpolation=cv2.INTER_LINEAR), np.uint8
         )
     square = np.full((3, side, side), LETTERBOX_FILL, np.uint8)
     rows = slice(fitted.pad_top, fitted.pad_top + inner_h)

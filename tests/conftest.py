@@ -1,0 +1,40 @@
+"""What all tests share: which skips are allowed, and the pictures that packages carry."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import packaged
+
+# Every test that may be skipped, with the reason; any other skip fails the run.
+ALLOWED_SKIPS: dict[str, str] = {
+    "tests/export/test_embedder.py": "the exact bytes are promised for one torch version only",
+}
+_skipped: list[str] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the slow folders time: they start servers."""
+    for item in items:
+        if "integration" in item.path.parts or "export" in item.path.parts:
+            item.add_marker(pytest.mark.timeout(300))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember skips that nobody has allowed."""
+    if report.skipped and report.nodeid.split("::")[0] not in ALLOWED_SKIPS:
+        _skipped.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that skipped what it should have tested."""
+    if _skipped and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nskipped without being listed in tests/conftest.py: {', '.join(_skipped)}")
+
+
+@pytest.fixture(scope="session")
+def photos() -> dict[str, bytes]:
+    """Photographs with objects that scikit-image carries, encoded, by name."""
+    names = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png")
+    return {name: packaged("skimage", "data", name).read_bytes() for name in names}

@@ -1,0 +1,190 @@
+"""Bad input gets one clear error; its neighbours and the server are unharmed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cropseek.client import Client
+from cropseek.client.results import IndexItem
+from cropseek.errors import (
+    CollectionNotFound,
+    DataDirInUse,
+    InvalidInput,
+    NotReady,
+    SetupError,
+)
+from cropseek.rpc.server import running_server, serve
+from cropseek.settings import Settings
+from cropseek.triton.launcher import TritonServer
+from cropseek.types import Regions
+from tests.builders import encoded, flat, noise
+
+TRUNCATED = encoded(Image.fromarray(noise(64, 64)))[:-400]
+BAD = [
+    pytest.param(b"", "got 0 bytes", id="empty"),
+    pytest.param(b"not a picture at all", "got 20 bytes of another kind", id="text"),
+    pytest.param(b"<html>denied</html>", "another kind", id="html"),
+    pytest.param(TRUNCATED, "whole JPEG of 64 x 64, got a damaged one", id="truncated"),
+    pytest.param(b"\x89PNG\r\n\x1a\n", "another kind", id="only the magic bytes"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD)
+def test_bytes_that_are_no_picture(
+    client: Client, frames: list[bytes], data: bytes, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        client.detect(data)
+    assert caught.value.code == "INVALID_ARGUMENT"
+    client.create_collection("empty")
+    stream = list(client.search_stream(iter([frames[0], data, frames[1]]), collection="empty"))
+    assert [outcome.error is None for outcome in stream] == [True, False, True]
+    assert stream[1].error is not None
+    assert stream[1].error.code == "INVALID_ARGUMENT"
+    kept = list(client.index_images(IndexItem(b) for b in (frames[0], data, frames[1])))
+    assert [outcome.indexed is not None for outcome in kept] == [True, False, True]
+    assert client.detect(frames[0]).detections
+
+
+def test_a_tiny_picture_is_a_picture(client: Client) -> None:
+    result = client.embed(flat(1, 1), regions=Regions.WHOLE_PICTURE)
+    assert result.size_wh == (1, 1)
+    assert result.embeddings.shape == (1, 1280)
+    assert client.detect(flat(1, 1)).detections == ()
+
+
+def test_a_collection_nobody_made(client: Client, frames: list[bytes]) -> None:
+    with pytest.raises(CollectionNotFound, match="none named 'nowhere'"):
+        client.search(frames[0], collection="nowhere")
+    stream = list(client.search_stream(iter(frames[:2]), collection="nowhere"))
+    assert [outcome.error.code for outcome in stream if outcome.error] == ["NOT_FOUND"] * 2
+
+
+def test_a_bad_picture_makes_no_collection(client: Client, frames: list[bytes]) -> None:
+    (outcome,) = client.index_images([IndexItem(b"x")], collection="never")
+    assert outcome.error is not None
+    with pytest.raises(CollectionNotFound):
+        client.search(frames[0], collection="never")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_score": 1.5}, "min_score: expected a value from 0 to 1, got 1.5"),
+        ({"min_score": float("nan")}, "min_score: expected"),
+        ({"max_detections": 0}, "max_detections: expected a value from 1 to 300, got 0"),
+        ({"classes": ["catt"]}, "classes: expected labels of the detector .* got 'catt'"),
+    ],
+)
+def test_options_out_of_range(
+    client: Client, frames: list[bytes], options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        client.detect(frames[0], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("box", [(5.0, 5.0, 5.0, 9.0), (9.0, 0.0, 1.0, 5.0)])
+def test_boxes_that_are_none(
+    client: Client, frames: list[bytes], box: tuple[float, float, float, float]
+) -> None:
+    with pytest.raises(InvalidInput, match=r"boxes\[0\]: expected finite x1 < x2 and y1 < y2"):
+        client.embed(frames[0], regions=Regions.BOXES, boxes_xyxy=[box])
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        target = f"127.0.0.1:{unused.getsockname()[1]}"
+        with Client(target, timeout_s=5) as client, pytest.raises(NotReady, match=target):
+            client.detect(flat(8, 8))
+
+
+def test_a_data_directory_in_use(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    with running_server(settings), pytest.raises(DataDirInUse):
+        with running_server(settings):
+            pass
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=f"cannot listen on 127.0.0.1:{port}"):
+            serve(Settings(data_dir=tmp_path, port=port))
+
+
+def test_a_tritonserver_that_is_none(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, tritonserver=Path("/bin/false"))
+    with pytest.raises(SetupError, match="TRITONSERVER: expected"), running_server(settings):
+        pass
+
+
+def test_a_model_that_does_not_load_says_why(tmp_path: Path) -> None:
+    repository = tmp_path / "models"
+    shutil.copytree(Settings().model_repository, repository)
+    (repository / "preprocess" / "1" / "model.py").write_text("import nothing_of_that_name\n")
+    settings = Settings(data_dir=tmp_path / "data", model_repository=repository)
+    with (
+        pytest.raises(NotReady, match="No module named 'nothing_of_that_name'"),
+        running_server(settings),
+    ):
+        pass
+    _assert_nothing_left(settings.data_dir)
+
+
+def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from cropseek.rpc.server import running_server\n"
+        "from cropseek.settings import Settings\n"
+        f"with running_server(Settings(data_dir=Path({str(tmp_path)!r}))):\n"
+        "    print('ready', flush=True); time.sleep(600)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "ready\n"
+    assert _processes(tmp_path)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    _assert_nothing_left(tmp_path)
+
+
+def _assert_nothing_left(data_dir: Path) -> None:
+    """Wait for the models' processes to notice, then look for them and their shared memory."""
+    prefix = TritonServer(Settings(data_dir=data_dir)).shm_prefix
+    deadline = time.monotonic() + 60
+    while (_processes(data_dir) or _regions(prefix)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _processes(data_dir) == []
+    assert _regions(prefix) == []
+
+
+def _regions(prefix: str) -> list[str]:
+    return [path.name for path in Path("/dev/shm").iterdir() if prefix in path.name]
+
+
+def _processes(data_dir: Path) -> list[int]:
+    """Return the live processes whose command line names the directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(data_dir / "run").encode() in command:
+                found.append(int(entry.name))
+    return found
