@@ -6,6 +6,7 @@
     ├── CollectionNotFound      NOT_FOUND
     ├── EmbedderMismatch        FAILED_PRECONDITION  a collection made by another embedder
     ├── Overloaded              RESOURCE_EXHAUSTED   more requests than the server admits
+    ├── StorageFailed           RESOURCE_EXHAUSTED   the catalog's disk is full or broken
     ├── NotReady                UNAVAILABLE          starting, stopping, or Triton does not answer
     ├── DeadlineExceeded        DEADLINE_EXCEEDED
     ├── ModelFailed             INTERNAL             a model broke; details are in the log only
@@ -50,6 +51,12 @@ class EmbedderMismatch(CropseekError):
 
 class Overloaded(CropseekError):
     """The server holds as many requests as it admits."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class StorageFailed(CropseekError):
+    """The catalog could not write to its disk; nothing of the write is kept."""
 
     code = "RESOURCE_EXHAUSTED"
 
