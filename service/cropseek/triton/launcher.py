@@ -50,6 +50,15 @@ _LOG_LINE_LENGTH = 400
 _LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to initialize Python stub")
 _LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version")  # said on every CPU machine
 _SHM = Path("/dev/shm")
+_MODEL_PROCESSES = {
+    # One thread a library: the models' own threads are the plan.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # Keep the memory of ordinary pictures instead of faulting it in anew for each; that of large
+    # ones still goes back at once.
+    "MALLOC_MMAP_THRESHOLD_": str(8 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(32 * 2**20),
+}
 
 
 class TritonServer:
@@ -185,9 +194,7 @@ class TritonServer:
         # The stub takes its packages from the environment whose `bin` comes first.
         environment["PATH"] = f"{sys.prefix}/bin:{environment.get('PATH', '/usr/bin:/bin')}"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        # One thread a library: the models' own threads are the plan.
-        environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        return environment
+        return environment | _MODEL_PROCESSES
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._settings.ready_timeout_s

@@ -37,21 +37,23 @@ class Pipeline:
     more are sent in several calls.
     """
 
+    detect_outputs: Sequence[str] = ("DETECTIONS", "FITTED", "FRAME")
+
     def __init__(self, call: CallModel, crop_side: int, most_crops: int) -> None:
         self._call = call
-        self._crop_side = crop_side
+        self.crop_side = crop_side
         self._most_crops = most_crops
 
     def run(self, image: Uint8Array, options: PictureOptions) -> PictureResult:
         """Return what is in a picture, given as encoded bytes uint8 `[n]`."""
         clock = _Clock()
-        found = self._call("detect", {"IMAGE": image[None]}, ("DETECTIONS", "FITTED", "FRAME"))
+        found = self._call("detect", {"IMAGE": image[None]}, self.detect_outputs)
         fitted = Letterbox.from_array(found["FITTED"][0])
         regions, truncated = select_regions(found["DETECTIONS"][0], fitted, options)
         clock.lap("detect")
         embeddings, neighbors, sequence = None, None, 0
         if options.embed and len(regions):
-            crops = crop_boxes(found["FRAME"][0], regions.boxes_xyxy, self._crop_side)
+            crops = self.crop(image, found, regions.boxes_xyxy)
             clock.lap("crop")
             embeddings = self._embed(crops)
             clock.lap("embed")
@@ -61,6 +63,10 @@ class Pipeline:
         return PictureResult(
             fitted.size_wh, regions, embeddings, neighbors, sequence, truncated, clock.laps_ms
         )
+
+    def crop(self, image: Uint8Array, found: Arrays, boxes_xyxy: Float32Array) -> Uint8Array:
+        """Return the crops uint8 `[n, 3, side, side]` from the frame that `detect` made."""
+        return crop_boxes(found["FRAME"][0], boxes_xyxy, self.crop_side)
 
     def _embed(self, crops: Uint8Array) -> Float32Array:
         starts = range(0, len(crops), self._most_crops)

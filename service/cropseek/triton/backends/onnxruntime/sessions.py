@@ -118,6 +118,6 @@ def _session(path: Path, settings: SessionSettings, threads: int) -> ort.Inferen
     options.graph_optimization_level = settings.graph_level
     options.enable_cpu_mem_arena = settings.memory_arena
     options.enable_mem_pattern = settings.memory_pattern
-    # Threads spin only within a run: between runs the cores belong to the other models.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
+    # A thread that spins takes a core from another model.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(path, options, providers=list(settings.providers))
