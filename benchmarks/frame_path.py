@@ -21,21 +21,16 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-import cv2
-import numpy as np
-
 from benchmarks.end_to_end import closed_loop
+from benchmarks.footprint import enlarged
 from benchmarks.machine import description
 from benchmarks.memory import PeakMemory
 from benchmarks.statistics import ratio
 from cropseek.client import Client
 from cropseek.rpc.server import running_server
 from cropseek.settings import Settings
-from cropseek.vision.decode import decode_image
-from cropseek.vision.encode import encode_jpeg
 
 WAYS = ("frame", "decode", "crop_model")
-LARGE_WH = (4000, 3000)
 
 _DECODE = """
 from cropseek.vision.crop import crop_boxes
@@ -111,7 +106,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     photos = [path.read_bytes() for path in sorted(arguments.images.glob("*.jpg"))]
-    large = [_enlarged(photo) for photo in photos[:16]]
+    large = [enlarged(photo) for photo in photos[:16]]
     rounds = []
     for number in range(arguments.rounds):
         turn = number % len(WAYS)
@@ -129,11 +124,6 @@ def main() -> None:
     arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for name, interval in ratios.items():
         print(f"{name}: {interval['mean']:.3f} [{interval['low']:.3f}, {interval['high']:.3f}]")
-
-
-def _enlarged(photo: bytes) -> bytes:
-    pixels = cv2.resize(decode_image(photo), LARGE_WH, interpolation=cv2.INTER_CUBIC)
-    return encode_jpeg(np.asarray(pixels, np.uint8), quality=90)
 
 
 def _measure(way: str, photos: list[bytes], large: list[bytes]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Memory of this process and all it started: proportional set size, and /dev/shm."""
+"""Memory of a process and all that it started: proportional set size, and /dev/shm."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import psutil
 _PERIOD_S = 0.1
 
 
-def pss_mib() -> dict[int, tuple[str, float]]:
-    """Return each process of ours by id: its name and its PSS in MiB.
+def pss_mib(pid: int | None = None) -> dict[int, tuple[str, float]]:
+    """Return a process (this one) and all below it by id: the name and the PSS in MiB.
 
     PSS counts a page shared by n processes as 1/n in each, so the sum is what the whole takes;
     pages of /dev/shm that are mapped are in it.
     """
-    me = psutil.Process()
+    top = psutil.Process(pid)
     found = {}
-    for process in [me, *me.children(recursive=True)]:
+    for process in [top, *top.children(recursive=True)]:
         try:
             found[process.pid] = (process.name(), process.memory_full_info().pss / 2**20)
         except psutil.Error:
@@ -30,7 +30,8 @@ def pss_mib() -> dict[int, tuple[str, float]]:
 class PeakMemory:
     """Samples memory during a `with` block; the largest sums seen are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int | None = None) -> None:
+        self._pid = pid
         self.pss_mib = 0.0
         self.shm_mib = 0.0
         self._stop = threading.Event()
@@ -46,6 +47,6 @@ class PeakMemory:
 
     def _sample(self) -> None:
         while not self._stop.is_set():
-            self.pss_mib = max(self.pss_mib, sum(size for _, size in pss_mib().values()))
+            self.pss_mib = max(self.pss_mib, sum(size for _, size in pss_mib(self._pid).values()))
             self.shm_mib = max(self.shm_mib, shutil.disk_usage("/dev/shm").used / 2**20)
             self._stop.wait(_PERIOD_S)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
+import struct
+import zlib
 from importlib import util
 from pathlib import Path
 
@@ -52,6 +54,18 @@ def encoded(image: Image.Image, kind: str = "JPEG", **options: object) -> bytes:
 def flat(width: int, height: int, kind: str = "PNG", grey: int = 127) -> bytes:
     """Return an encoded picture of one grey, in which nothing is to be found."""
     return encoded(Image.new("RGB", (width, height), (grey, grey, grey)), kind)
+
+
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG."""
+    checksum = struct.pack(">I", zlib.crc32(kind + data))
+    return struct.pack(">I", len(data)) + kind + data + checksum
+
+
+def only_promised(width: int, height: int) -> bytes:
+    """Return a PNG that has a header and no pixels."""
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", b"")
 
 
 def noise(width: int, height: int, seed: int = 0) -> Uint8Array:

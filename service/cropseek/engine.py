@@ -57,6 +57,7 @@ class Engine:
         self.fingerprint = manifest.embedder.fingerprint
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._most = settings.max_in_flight
+        self._in_work = 0
 
     def label(self, class_id: int) -> str:
         """Return a class's name; empty for a region that no detector named."""
@@ -86,7 +87,10 @@ class Engine:
         async with self._admitted(wait):
             admitted = perf_counter()
             result = await self._triton.run(
-                image, options, embeddings=embeddings, timeout_s=timeout_s
+                image,
+                replace(options, alone=self._in_work == 1),
+                embeddings=embeddings,
+                timeout_s=timeout_s,
             )
         done = perf_counter()
         timings_ms = result.timings_ms | {
@@ -202,4 +206,8 @@ class Engine:
                 f"the server holds {self._most} pictures, the most it admits; try again later"
             )
         async with self._slots:
-            yield
+            self._in_work += 1
+            try:
+                yield
+            finally:
+                self._in_work -= 1

@@ -48,7 +48,8 @@ class PictureOptions:
     """What to do with one picture: which regions, whether to embed them, what to search.
 
     `class_ids` empty means every class; `boxes_xyxy` is read only with `Regions.BOXES` and is in
-    upright original pixels; `collection_id` None means no search. Raises `InvalidInput`.
+    upright original pixels; `collection_id` None means no search; `alone` says that no other
+    picture is in work, so that a model may take every core for this one. Raises `InvalidInput`.
     """
 
     regions: Regions = Regions.DETECTIONS
@@ -60,6 +61,7 @@ class PictureOptions:
     collection_id: int | None = None
     top_k: int = 0
     min_similarity: float = -1.0
+    alone: bool = False
 
     def __post_init__(self) -> None:
         _in_range("min_score", self.min_score, 0.0, 1.0)

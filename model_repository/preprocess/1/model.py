@@ -8,6 +8,7 @@ from cropseek.errors import CropseekError
 from cropseek.settings import Settings
 from cropseek.triton.bls import failed
 from cropseek.triton.cores import usable_cores
+from cropseek.triton.frame import to_send
 from cropseek.vision.decode import DecodeLimits, decode_image
 from cropseek.vision.geometry import letterbox
 
@@ -30,7 +31,7 @@ class TritonPythonModel:
         except CropseekError as error:
             return failed(error)
         square, fitted = letterbox(frame, 640)
-        outputs = {"LETTERBOXED": square, "FITTED": fitted.to_array(), "FRAME": frame}
+        outputs = {"LETTERBOXED": square, "FITTED": fitted.to_array(), "FRAME": to_send(frame)}
         wanted = request.requested_output_names()
         return pb_utils.InferenceResponse(
             [pb_utils.Tensor(name, outputs[name][None]) for name in wanted]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cropseek.engine import Found, Kept
-from cropseek.errors import CropseekError
+from cropseek.errors import CropseekError, InvalidInput
 from cropseek.pb import cropseek_pb2 as pb
 from cropseek.types import (
     DEFAULT_MIN_SCORE,
@@ -31,8 +31,12 @@ def region_options(
     message: pb.RegionOptions, class_ids: Callable[[Sequence[str]], tuple[int, ...]]
 ) -> PictureOptions:
     """Return a request's regions with the defaults filled in; raises `InvalidInput`."""
+    if message.regions not in _REGIONS:  # an open enum: a newer client may know more
+        raise InvalidInput(
+            f"regions: expected one of {', '.join(pb.Regions.keys())}, got {message.regions}"
+        )
     return PictureOptions(
-        regions=_REGIONS.get(message.regions, Regions.DETECTIONS),
+        regions=_REGIONS[message.regions],
         boxes_xyxy=tuple((box.x1, box.y1, box.x2, box.y2) for box in message.boxes),
         min_score=message.min_score if message.HasField("min_score") else DEFAULT_MIN_SCORE,
         max_detections=(

@@ -5,7 +5,7 @@ Imports `triton_python_backend_utils`, which exists nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import triton_python_backend_utils as pb_utils
@@ -15,7 +15,9 @@ from cropseek.triton.pipeline import Arrays
 from cropseek.triton.wire import error_message, parse_error
 
 
-def call_model(model: str, inputs: Arrays, outputs: Sequence[str]) -> Arrays:
+def call_model(
+    model: str, inputs: Arrays, outputs: Sequence[str], parameters: Mapping[str, bool]
+) -> Arrays:
     """Run another model of this server and return the outputs asked for, as NumPy arrays.
 
     Raises the `CropseekError` that stands for the model's error code.
@@ -24,6 +26,7 @@ def call_model(model: str, inputs: Arrays, outputs: Sequence[str]) -> Arrays:
         model_name=model,
         inputs=[pb_utils.Tensor(name, array) for name, array in inputs.items()],
         requested_output_names=list(outputs),
+        parameters=dict(parameters),
     ).exec()
     if response.has_error():
         message = response.error().message()

@@ -59,7 +59,7 @@ def load_manifest(repository: Path) -> Manifest:
         return Manifest(_detector(repository, detector), _embedder(embedder))
     except OSError as error:
         raise ManifestError(f"{error.filename}: {error.strerror}; reinstall cropseek") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from None
     except KeyError as error:
         raise ManifestError(f"{path}: expected the key {error}, which is not there") from None

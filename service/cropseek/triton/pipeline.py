@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cropseek.triton.frame import received
 from cropseek.types import (
     Float32Array,
     Neighbors,
@@ -26,8 +27,8 @@ from cropseek.vision.geometry import Letterbox
 
 STAGES = ("detect", "crop", "embed", "search")
 Arrays = Mapping[str, NDArray[Any]]
-# Calls a model with its inputs and returns the named outputs.
-CallModel = Callable[[str, Arrays, Sequence[str]], Arrays]
+# Calls a model with its inputs and request parameters, and returns the named outputs.
+CallModel = Callable[[str, Arrays, Sequence[str], Mapping[str, bool]], Arrays]
 
 
 class Pipeline:
@@ -47,7 +48,8 @@ class Pipeline:
     def run(self, image: Uint8Array, options: PictureOptions) -> PictureResult:
         """Return what is in a picture, given as encoded bytes uint8 `[n]`."""
         clock = _Clock()
-        found = self._call("detect", {"IMAGE": image[None]}, self.detect_outputs)
+        parameters = {"all_cores": True} if options.alone else {}
+        found = self._call("detect", {"IMAGE": image[None]}, self.detect_outputs, parameters)
         fitted = Letterbox.from_array(found["FITTED"][0])
         regions, truncated = select_regions(found["DETECTIONS"][0], fitted, options)
         clock.lap("detect")
@@ -55,7 +57,7 @@ class Pipeline:
         if options.embed and len(regions):
             crops = self.crop(image, found, regions.boxes_xyxy)
             clock.lap("crop")
-            embeddings = self._embed(crops)
+            embeddings = self._embed(crops, parameters)
             clock.lap("embed")
         if options.collection_id is not None and embeddings is not None:
             neighbors, sequence = self._search(embeddings, options.collection_id, options)
@@ -65,14 +67,16 @@ class Pipeline:
         )
 
     def crop(self, image: Uint8Array, found: Arrays, boxes_xyxy: Float32Array) -> Uint8Array:
-        """Return the crops uint8 `[n, 3, side, side]` from the frame that `detect` made."""
-        return crop_boxes(found["FRAME"][0], boxes_xyxy, self.crop_side)
+        """Return the crops uint8 `[n, 3, side, side]` of a picture's boxes."""
+        frame_rgb = received(found["FRAME"][0], image)
+        return crop_boxes(frame_rgb, boxes_xyxy, self.crop_side)
 
-    def _embed(self, crops: Uint8Array) -> Float32Array:
-        starts = range(0, len(crops), self._most_crops)
+    def _embed(self, crops: Uint8Array, parameters: Mapping[str, bool]) -> Float32Array:
+        most = self._most_crops
+        batches = [crops[start : start + most] for start in range(0, len(crops), most)]
         parts = [
-            self._call("embedder", {"CROPS": crops[i : i + self._most_crops]}, ("EMBEDDINGS",))
-            for i in starts
+            self._call("embedder", {"CROPS": batch}, ("EMBEDDINGS",), parameters)
+            for batch in batches
         ]
         vectors = [part["EMBEDDINGS"] for part in parts]
         return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
@@ -89,7 +93,8 @@ class Pipeline:
             "TOP_K": each(options.top_k, np.int32),
             "MIN_SIMILARITY": each(options.min_similarity, np.float32),
         }
-        found = self._call("vector_search", inputs, ("ITEM_IDS", "SIMILARITIES", "INDEX_SEQUENCE"))
+        outputs = ("ITEM_IDS", "SIMILARITIES", "INDEX_SEQUENCE")
+        found = self._call("vector_search", inputs, outputs, {})
         neighbors = Neighbors(found["ITEM_IDS"], found["SIMILARITIES"])
         return neighbors, int(found["INDEX_SEQUENCE"][0, 0])
 

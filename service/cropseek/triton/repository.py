@@ -8,6 +8,8 @@ from pathlib import Path
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from cropseek.errors import SetupError
+
 # A BLS instance works on one picture and waits for the models most of the time: this many keep
 # the cores busy without a queue of decoded frames (docs/performance.md).
 PICTURES_PER_CORE = 2
@@ -16,7 +18,8 @@ PICTURES_PER_CORE = 2
 def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> None:
     """Make `target` the repository a server reads: `source` with instance counts for `cores`.
 
-    Everything is linked; only the configurations of `profile` are written anew.
+    Everything is linked; only the configurations of `profile` are written anew. Raises `SetupError`
+    if a model has none for it.
     """
     for model in sorted(path for path in source.iterdir() if path.is_dir()):
         (target / model.name / "configs").mkdir(parents=True)
@@ -24,6 +27,11 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
             if part.name != "configs":
                 (target / model.name / part.name).symlink_to(part.resolve())
         config = model / "configs" / f"{profile}.pbtxt"
+        if not config.is_file():
+            known = ", ".join(sorted(path.stem for path in config.parent.glob("*.pbtxt")))
+            raise SetupError(
+                f"profile: expected one of {known or '(none)'}, got {profile!r}: no {config}"
+            )
         text = config.read_text(encoding="utf-8")
         if model.name == "image_search":
             text = _with_instances(text, PICTURES_PER_CORE * cores)

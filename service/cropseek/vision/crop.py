@@ -14,16 +14,17 @@ import cv2
 import numpy as np
 
 from cropseek.types import Float32Array, Uint8Array
-from cropseek.vision.geometry import box_matrices
+from cropseek.vision.geometry import square_edges, square_matrices
 
 FILL = 114
-CROP_MARGIN = 0.1
-CROP_RECIPE = "square-m10-pyramid-v1"  # part of a collection's fingerprint: name any change
+CROP_RECIPE = "square-c25-min192-v1"  # part of a collection's fingerprint: name any change
 
 
 def crop_boxes(image_rgb: Uint8Array, boxes_xyxy: Float32Array, side: int) -> Uint8Array:
     """Crop boxes `[n, 4]` of a picture `[h, w, 3]` to uint8 `[n, 3, side, side]`."""
-    return crop(image_rgb, box_matrices(boxes_xyxy, side, CROP_MARGIN), side)
+    height, width = image_rgb.shape[:2]
+    edges = square_edges(boxes_xyxy, (width, height))
+    return crop(image_rgb, square_matrices(boxes_xyxy, edges, side), side)
 
 
 def crop(image_rgb: Uint8Array, matrices: Float32Array, side: int) -> Uint8Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cropseek.errors import InvalidInput
 from cropseek.types import NO_CLASS, Detections, Float32Array, PictureOptions, Regions
 from cropseek.vision.geometry import Letterbox, clip_boxes
 
@@ -15,10 +16,10 @@ def select_regions(
 
     `rows` float32 `[300, 6]` is the detector's output: x1, y1, x2, y2 (pixels of its square),
     score, class; best first, filled up with score 0. The whole picture, if asked for, comes first.
+    Raises `InvalidInput` for a box of the caller's that lies outside the picture.
     """
     if options.regions is Regions.BOXES:
-        boxes = clip_boxes(np.array(options.boxes_xyxy, np.float32), fitted.size_wh)
-        return _unnamed(boxes), False
+        return _unnamed(_boxes(options, fitted.size_wh)), False
     found, truncated = _detections(rows, fitted, options)
     if not options.regions.wants_whole_picture:
         return found, truncated
@@ -26,6 +27,17 @@ def select_regions(
     if not options.regions.wants_detections:
         return whole, False
     return _joined(whole, found), truncated
+
+
+def _boxes(options: PictureOptions, size_wh: tuple[int, int]) -> Float32Array:
+    boxes = clip_boxes(np.array(options.boxes_xyxy), size_wh)
+    for number, (x1, y1, x2, y2) in enumerate(boxes.tolist()):
+        if not (x1 < x2 and y1 < y2):
+            raise InvalidInput(
+                f"boxes[{number}]: expected a box in the picture of {size_wh[0]} x {size_wh[1]}, "
+                f"got {', '.join(f'{v:g}' for v in options.boxes_xyxy[number])}"
+            )
+    return boxes
 
 
 def _detections(

@@ -10,6 +10,9 @@ import numpy as np
 from cropseek.types import Float32Array, Int32Array, Uint8Array
 
 LETTERBOX_FILL = 114
+CONTEXT = 0.25
+MIN_EDGE_PX = 192.0
+MIN_EDGE_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -79,15 +82,28 @@ def clip_boxes(boxes_xyxy: Float32Array, size_wh: tuple[int, int]) -> Float32Arr
     return np.clip(boxes_xyxy, np.float32(0), limits).astype(np.float32, copy=False)
 
 
-def box_matrices(boxes_xyxy: Float32Array, side: int, margin: float) -> Float32Array:
-    """Return the affine matrices that cut boxes out as squares of `side` pixels.
+def square_edges(boxes_xyxy: Float32Array, size_wh: tuple[int, int]) -> Float32Array:
+    """Return the edge `[n]`, in picture pixels, of the square that is cut out for each box.
 
-    The square is centred on its box, its edge the longer edge of the box times `1 + margin`, so
-    the aspect is kept and some context comes along. Returns float32 `[n, 2, 3]` that map a pixel
-    of the crop `(i, j, 1)` to the picture; integers are pixel centres on both sides.
+    The longer edge of the box and a quarter more for context; but at least `MIN_EDGE_PX`, or
+    `MIN_EDGE_SHARE` of the picture's longer side if that is less, since a thumbnail blown up to the
+    embedder's input finds other blurred things instead of itself (docs/performance.md, "The crop");
+    and at most the picture's longer side, beyond which there is nothing to see.
+    """
+    longest = float(max(size_wh))
+    edges = (boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]).max(axis=1) * np.float32(1 + CONTEXT)
+    least = min(MIN_EDGE_PX, MIN_EDGE_SHARE * longest)
+    return np.clip(edges, least, longest).astype(np.float32, copy=False)
+
+
+def square_matrices(boxes_xyxy: Float32Array, edges: Float32Array, side: int) -> Float32Array:
+    """Return the affine matrices that cut squares around boxes `[n, 4]` out, `side` pixels wide.
+
+    Each square has the centre of its box and an edge of `edges` `[n]` picture pixels, so the
+    aspect is kept. Returns float32 `[n, 2, 3]` that map a pixel of the crop `(i, j, 1)` to the
+    picture; integers are pixel centres on both sides.
     """
     centres = (boxes_xyxy[:, :2] + boxes_xyxy[:, 2:]) / 2
-    edges = np.maximum((boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]).max(axis=1), 1.0) * (1 + margin)
     scales = edges / side
     matrices = np.zeros((len(boxes_xyxy), 2, 3), np.float32)
     matrices[:, 0, 0] = matrices[:, 1, 1] = scales

@@ -33,7 +33,7 @@ class TritonPythonModel:
             for request in requests
         ]
         try:
-            results = self._session.run(batches)
+            results = self._session.run(batches, all_cores=_alone(requests))
         except Exception as error:  # ONNX Runtime's own errors share no base class
             failed = pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error)))
             return [failed] * len(requests)
@@ -47,3 +47,8 @@ class TritonPythonModel:
     def finalize(self) -> None:
         """Stop the threads."""
         self._session.close()
+
+
+def _alone(requests: list[Any]) -> bool:
+    """Return whether the only request says that nothing else is in work."""
+    return len(requests) == 1 and bool(json.loads(requests[0].parameters()).get("all_cores"))

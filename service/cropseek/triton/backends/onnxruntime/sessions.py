@@ -1,11 +1,11 @@
 """ONNX Runtime sessions that fit their threads to the work at hand.
 
-Two things are wanted of the same cores. One row alone should be spread over all of them; many rows
-should each keep to one core, since a convolution on two threads is slower than two convolutions on
-one thread each. So a model has a *wide* session (all threads) for batches with fewer rows than
-threads, and a *narrow* one (one thread) that is run by as many Python threads as there are cores,
-each taking the next rows as it becomes free. Triton's dynamic batcher hands over what waits, so
-the choice follows the load by itself. docs/performance.md says what each of this gave.
+Two things are wanted of the same cores. A picture that is alone should be spread over all of them;
+many pictures should each keep to one core, since a convolution on two threads is slower than two
+convolutions on one thread each. So a model has a *narrow* session (one thread), run by as many
+Python threads as there are cores, each taking the next rows as it becomes free, and a *wide* one
+(all threads) for a request that says nothing else is in work. docs/performance.md says what each of
+this gave.
 """
 
 from __future__ import annotations
@@ -49,11 +49,15 @@ class ElasticSession:
         self._lanes = ThreadPoolExecutor(settings.threads, thread_name_prefix="lane")
         self.output_names: list[str] = [output.name for output in self._narrow.get_outputs()]
 
-    def run(self, batches: Sequence[Tensors]) -> list[Tensors]:
-        """Run several requests' inputs, each name to `[rows, ...]`; returns each one's outputs."""
+    def run(self, batches: Sequence[Tensors], *, all_cores: bool = False) -> list[Tensors]:
+        """Run several requests' inputs, each name to `[rows, ...]`; returns each one's outputs.
+
+        `all_cores` says that nothing else is in work: fewer rows than threads are then run on all
+        threads together.
+        """
         sizes = [len(next(iter(batch.values()))) for batch in batches]
         rows = sum(sizes)
-        if self._wide is not None and rows < self._threads:
+        if all_cores and self._wide is not None and rows < self._threads:
             outputs = [self._wide.run(None, dict(_rows(batches, sizes, 0, rows)))]
         else:
             parts = list(split_rows(rows, self._threads, self._rows_per_run))
@@ -118,6 +122,6 @@ def _session(path: Path, settings: SessionSettings, threads: int) -> ort.Inferen
     options.graph_optimization_level = settings.graph_level
     options.enable_cpu_mem_arena = settings.memory_arena
     options.enable_mem_pattern = settings.memory_pattern
-    # A thread that spins takes a core from another model.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Threads of the wide session may spin while it runs, since nothing else does then; not after.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     return ort.InferenceSession(path, options, providers=list(settings.providers))
