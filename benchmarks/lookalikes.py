@@ -1,4 +1,4 @@
-"""Does a changed picture find its original? Over a folder of photos, with a contact sheet of misses.
+"""Does a changed picture find its original? A folder of photos, with a contact sheet of misses.
 
     python -m benchmarks.lookalikes --images DIR --json OUT --sheet MISSES.png
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from benchmarks.machine import description
@@ -33,6 +34,7 @@ from cropseek.vision.decode import decode_image
 OVERLAP = 0.7
 TILE = 160
 Change = Callable[[bytes], bytes]
+Float64Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _overlapping(
     return best if best is not None and _iou(box, np.array(best.box_xyxy)) >= OVERLAP else None
 
 
-def _iou(one: np.ndarray, other: np.ndarray) -> float:
+def _iou(one: Float64Array, other: Float64Array) -> float:
     inner = np.minimum(one[2:], other[2:]) - np.maximum(one[:2], other[:2])
     if (inner <= 0).any():
         return 0.0

@@ -144,19 +144,26 @@ def test_a_model_that_does_not_load_says_why(tmp_path: Path) -> None:
     _assert_nothing_left(settings.data_dir)
 
 
-def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
+def test_nothing_is_left_when_the_server_is_killed_at_work(
+    frames: list[bytes], tmp_path: Path
+) -> None:
     code = (
-        "import sys, time; from pathlib import Path\n"
+        "import time; from pathlib import Path\n"
         "from cropseek.rpc.server import running_server\n"
         "from cropseek.settings import Settings\n"
-        f"with running_server(Settings(data_dir=Path({str(tmp_path)!r}))):\n"
-        "    print('ready', flush=True); time.sleep(600)\n"
+        f"with running_server(Settings(data_dir=Path({str(tmp_path)!r}))) as server:\n"
+        "    print(server.target, flush=True); time.sleep(600)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    assert parent.stdout.readline() == "ready\n"
-    assert _processes(tmp_path)
-    os.kill(parent.pid, signal.SIGKILL)
+    with Client(parent.stdout.readline().strip()) as client:
+        endless = (IndexItem(frame) for _ in range(1000) for frame in frames)
+        stream = client.index_images(endless)
+        next(stream)
+        assert _processes(tmp_path)
+        os.kill(parent.pid, signal.SIGKILL)
+        with pytest.raises(NotReady):
+            list(stream)
     parent.wait()
     parent.stdout.close()
     _assert_nothing_left(tmp_path)

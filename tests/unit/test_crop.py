@@ -11,7 +11,6 @@ from PIL import Image
 
 from cropseek.types import Float32Array, Uint8Array
 from cropseek.vision.crop import (
-    CROP_MARGIN,
     FILL,
     at_level,
     crop,
@@ -20,7 +19,7 @@ from cropseek.vision.crop import (
     halved,
     pyramid_level,
 )
-from cropseek.vision.geometry import box_matrices
+from cropseek.vision.geometry import square_matrices
 from tests.builders import noise, packaged
 
 # OpenCV places a pixel to 1/32: off by up to 1/64 along each axis, at a contrast of 255 a pixel.
@@ -171,10 +170,9 @@ def test_a_power_of_two_gives_means(cut: Cut, level: int) -> None:
     for _ in range(level):
         blocks = expected.reshape(len(expected) // 2, 2, len(expected) // 2, 2, 3)
         expected = (blocks.sum(axis=(1, 3)) + 2) // 4
-    boxes = np.array([[0, 0, 64, 64]], np.float32)
-    np.testing.assert_array_equal(
-        run(cut, image, box_matrices(boxes, side, 0), side)[0], expected.transpose(2, 0, 1)
-    )
+    whole = np.array([[0, 0, 64, 64]], np.float32)
+    matrices = square_matrices(whole, np.array([64], np.float32), side)
+    np.testing.assert_array_equal(run(cut, image, matrices, side)[0], expected.transpose(2, 0, 1))
 
 
 @both
@@ -270,14 +268,27 @@ def test_at_level_keeps_pixel_centres() -> None:
 
 
 def test_crop_boxes_shows_the_box_with_some_context() -> None:
-    """A red box of 40 x 20 in white: the crop's middle is red, its margins are not."""
+    """A red box of 40 x 20 in white: 40 pixels and a quarter are 50, here pixel by pixel."""
     image = np.full((100, 100, 3), 255, np.uint8)
     image[30:50, 20:60] = (255, 0, 0)
-    crops = crop_boxes(image, np.array([[20, 30, 60, 50]], np.float32), 44)
-    assert crops.shape == (1, 3, 44, 44)
-    # 40 pixels and a tenth are 44: pixel by pixel, 2 of context at the sides, 12 above and below.
-    assert CROP_MARGIN == 0.1
-    np.testing.assert_array_equal(crops[0], image[18:62, 18:62].transpose(2, 0, 1))
+    crops = crop_boxes(image, np.array([[20, 30, 60, 50]], np.float32), 50)
+    assert crops.shape == (1, 3, 50, 50)
+    np.testing.assert_array_equal(crops[0], image[15:65, 15:65].transpose(2, 0, 1))
+
+
+def test_crop_boxes_shows_a_small_box_in_its_surroundings() -> None:
+    """A thumbnail is not blown up: a box of 4 pixels in a picture of 100 is a crop of 30."""
+    image = noise(100, 60)
+    crops = crop_boxes(image, np.array([[40, 20, 44, 24]], np.float32), 30)
+    np.testing.assert_array_equal(crops[0], image[7:37, 27:57].transpose(2, 0, 1))
+
+
+def test_crop_boxes_of_the_whole_picture_shows_all_of_it_and_no_more() -> None:
+    """Its longer side is the crop's; the rest is filled."""
+    image = noise(40, 20)
+    crops = crop_boxes(image, np.array([[0, 0, 40, 20]], np.float32), 40)
+    np.testing.assert_array_equal(crops[0, :, 10:30], image.transpose(2, 0, 1))
+    assert set(crops[0, :, [0, 9, 30, 39]].ravel().tolist()) == {FILL}
 
 
 def test_every_crop_is_what_it_is_alone() -> None:

@@ -10,9 +10,10 @@ from cropseek.types import Float32Array, Uint8Array
 from cropseek.vision.geometry import (
     LETTERBOX_FILL,
     Letterbox,
-    box_matrices,
     clip_boxes,
     letterbox,
+    square_edges,
+    square_matrices,
 )
 from tests.builders import noise
 
@@ -164,53 +165,66 @@ def test_clip_boxes(box: tuple[float, ...], expected: tuple[float, ...]) -> None
     assert clipped.tolist() == [list(expected)]
 
 
-# ---- crop matrices ------------------------------------------------------------------------------
+# ---- the squares that crops are cut from --------------------------------------------------------
 
 
-def test_no_boxes_are_no_matrices() -> None:
-    """`[0, 4]` gives `[0, 2, 3]`."""
-    matrices = box_matrices(np.zeros((0, 4), np.float32), 224, 0.1)
-    assert matrices.shape == (0, 2, 3)
-    assert matrices.dtype == np.float32
+def test_no_boxes_are_no_squares() -> None:
+    """`[0, 4]` gives `[0]` and `[0, 2, 3]`."""
+    nothing = np.zeros((0, 4), np.float32)
+    edges = square_edges(nothing, (640, 480))
+    matrices = square_matrices(nothing, edges, 224)
+    assert (edges.shape, matrices.shape) == ((0,), (0, 2, 3))
+    assert {edges.dtype, matrices.dtype} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize(
-    ("box", "side", "margin", "expected"),
+    ("box", "size_wh", "edge"),
     [
-        pytest.param(
-            (0, 0, 10, 10), 10, 0, [[1, 0, 0], [0, 1, 0]], id="pixel by pixel"
-        ),
-        pytest.param(
-            (3, 4, 13, 14), 10, 0, [[1, 0, 3], [0, 1, 4]], id="pixel by pixel, elsewhere"
-        ),
-        pytest.param(
-            # Two pixels a crop pixel: the first crop pixel's centre lies between 0 and 1.
-            (0, 0, 20, 20), 10, 0, [[2, 0, 0.5], [0, 2, 0.5]], id="half the size"
-        ),
-        pytest.param(
-            # Twice the size: its centre lies a quarter before pixel 0's.
-            (0, 0, 5, 5), 10, 0, [[0.5, 0, -0.25], [0, 0.5, -0.25]], id="twice the size"
-        ),
-        pytest.param(
-            # Centre (60, 45), edge 110 (the longer edge and a tenth): from 5 and from -10 on.
-            (10, 20, 110, 70), 110, 0.1, [[1, 0, 5], [0, 1, -10]], id="margin, aspect kept"
-        ),
-        pytest.param(
-            # Centre (45, 60): the same standing up.
-            (20, 10, 70, 110), 110, 0.1, [[1, 0, -10], [0, 1, 5]], id="standing"
-        ),
-        pytest.param(
-            # An edge is at least one pixel: around (5, 5), at a quarter pixel each.
-            (5, 5, 5, 5), 4, 0, [[0.25, 0, 4.125], [0, 0.25, 4.125]], id="no area"
-        ),
+        pytest.param((100, 100, 500, 200), (1000, 600), 500, id="a quarter of context"),
+        pytest.param((100, 100, 200, 500), (1000, 600), 500, id="the longer edge, standing"),
+        pytest.param((0, 0, 1000, 600), (1000, 600), 1000, id="the whole picture"),
+        pytest.param((50, 0, 900, 10), (1000, 600), 1000, id="no more than the picture"),
+        pytest.param((10, 10, 20, 20), (1000, 600), 192, id="at least 192"),
+        pytest.param((10, 10, 20, 20), (600, 1000), 192, id="at least 192, standing"),
+        pytest.param((10, 10, 20, 20), (100, 50), 30, id="in a small picture 0.3 of it"),
+        pytest.param((10, 10, 10, 10), (10, 10), 3, id="no area"),
+        pytest.param((0, 0, 1, 1), (1, 1), 1, id="one pixel"),
     ],
-)  # fmt: skip
-def test_box_matrices_give_known_numbers(
-    box: tuple[float, ...], side: int, margin: float, expected: list[list[float]]
+)
+def test_square_edges(box: tuple[float, ...], size_wh: tuple[int, int], edge: float) -> None:
+    """One for each box, whatever the others are."""
+    boxes = np.array([(0, 0, 9, 9), box], np.float32)
+    edges = square_edges(boxes, size_wh)
+    assert edges.dtype == np.float32
+    assert edges.shape == (2,)
+    assert edges[1] == pytest.approx(edge)
+
+
+@pytest.mark.parametrize(
+    ("box", "edge", "side", "expected"),
+    [
+        pytest.param((0, 0, 10, 10), 10, 10, [[1, 0, 0], [0, 1, 0]], id="pixel by pixel"),
+        pytest.param((3, 4, 13, 14), 10, 10, [[1, 0, 3], [0, 1, 4]], id="the same elsewhere"),
+        # Two pixels a crop pixel: the first crop pixel's centre lies between 0 and 1.
+        pytest.param((0, 0, 20, 20), 20, 10, [[2, 0, 0.5], [0, 2, 0.5]], id="half the size"),
+        # Its centre lies a quarter before pixel 0's.
+        pytest.param((0, 0, 5, 5), 5, 10, [[0.5, 0, -0.25], [0, 0.5, -0.25]], id="twice the size"),
+        # The centre is (60, 45): from 5 and from -10 on.
+        pytest.param(
+            (10, 20, 110, 70), 110, 110, [[1, 0, 5], [0, 1, -10]], id="aspect kept, lying"
+        ),
+        pytest.param(
+            (20, 10, 70, 110), 110, 110, [[1, 0, -10], [0, 1, 5]], id="aspect kept, standing"
+        ),
+        pytest.param((5, 5, 5, 5), 2, 2, [[1, 0, 4], [0, 1, 4]], id="a box without area"),
+    ],
+)
+def test_square_matrices(
+    box: tuple[float, ...], edge: float, side: int, expected: list[list[float]]
 ) -> None:
     """From a crop pixel's centre to the picture, integers being pixel centres."""
     boxes: Float32Array = np.array([box, (0, 0, 7, 7), box], np.float32)
-    matrices = box_matrices(boxes, side, margin)
+    matrices = square_matrices(boxes, np.array([edge, 7, edge], np.float32), side)
     assert matrices.shape == (3, 2, 3)
     np.testing.assert_allclose(matrices[0], expected, atol=1e-5)
     np.testing.assert_array_equal(matrices[2], matrices[0])

@@ -1,26 +1,22 @@
 """Starts a tritonserver, waits until a real picture comes through it, and leaves nothing behind.
 
 Why it looks as it does: tritonserver reports READY before a search works and stays READY when a
-model's process has died, so readiness is a search. It runs in a session of its own (so that ctrl-C
-reaches it through us, in order) and dies with us, whatever kills us (PR_SET_PDEATHSIG); its model
-processes notice that within seconds and take their shared memory with them. What a crash leaves in
-/dev/shm all the same carries our prefix and is removed at the next start and stop.
+model's process has died, so readiness is a search. It leads a process group of its own, so that
+ctrl-C reaches it through us, in order. A guard, a shell that waits for us to close a pipe, kills
+that group and removes its shared memory; as the kernel closes the pipe whatever ends us, a crash
+and an orderly stop are the same thing. (Left to themselves, model processes that are killed within
+a request can wait for each other for ever.)
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import hashlib
-import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -44,12 +40,19 @@ from cropseek.triton.machine import (
 from cropseek.triton.repository import PICTURES_PER_CORE, prepare_backends, prepare_repository
 from cropseek.types import PictureOptions, Regions
 
-_PR_SET_PDEATHSIG = 1
 _LOG_TAIL_LINES = 8
 _LOG_LINE_LENGTH = 400
 _LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to initialize Python stub")
 _LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version")  # said on every CPU machine
 _SHM = Path("/dev/shm")
+_GUARD = """
+cat >/dev/null
+kill -s KILL -- "-$1"
+for _ in 1 2; do  # twice: what is killed may have been making a region
+    rm -f /dev/shm/*"$2"*
+    sleep 0.05
+done
+"""
 _MODEL_PROCESSES = {
     # One thread a library: the models' own threads are the plan.
     "OMP_NUM_THREADS": "1",
@@ -75,6 +78,7 @@ class TritonServer:
         digest = hashlib.sha256(str(self._run_dir).encode()).hexdigest()
         self.shm_prefix = f"cropseek_{digest[:8]}_"
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self.target = ""
 
     def __enter__(self) -> TritonServer:
@@ -118,8 +122,8 @@ class TritonServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with(os.getpid()),
             )
+            self._guard = _start_guard(self._process.pid, self.shm_prefix)
         try:
             self._wait_until_ready()
         except BaseException:
@@ -132,11 +136,12 @@ class TritonServer:
         By SIGKILL: the service has answered every request by then, the models hold nothing that is
         not in the catalog, and tritonserver's own exit takes five seconds.
         """
+        if self._guard is not None:
+            self._guard.communicate()  # closes its pipe
+            self._guard = None
         if self._process is not None:
-            _kill_group(self._process.pid)
             self._process.wait()
             self._process = None
-        self._remove_shm()
 
     def log_tail(self) -> str:
         """Return the last errors of tritonserver's log, or its last lines if it names none."""
@@ -150,9 +155,6 @@ class TritonServer:
 
     def _clean(self) -> None:
         shutil.rmtree(self._run_dir, ignore_errors=True)
-        self._remove_shm()
-
-    def _remove_shm(self) -> None:
         for region in _SHM.glob(f"*{self.shm_prefix}*"):
             region.unlink(missing_ok=True)
 
@@ -259,19 +261,12 @@ def _free_port() -> int:
         return port
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    """Return what a child runs to be killed when the thread that starts it ends."""
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-    def set_death_signal() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before we asked
-            os._exit(1)
-
-    return set_death_signal
-
-
-def _kill_group(leader: int) -> None:
-    """Kill a process group that we started: tritonserver leads it, its stubs are in it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
+def _start_guard(group: int, shm_prefix: str) -> subprocess.Popen[bytes]:
+    """Start what ends a process group, and its shared memory, when its standard input closes."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "cropseek-guard", str(group), shm_prefix],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -93,7 +93,7 @@ def square_edges(boxes_xyxy: Float32Array, size_wh: tuple[int, int]) -> Float32A
     longest = float(max(size_wh))
     edges = (boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]).max(axis=1) * np.float32(1 + CONTEXT)
     least = min(MIN_EDGE_PX, MIN_EDGE_SHARE * longest)
-    return np.clip(edges, least, longest).astype(np.float32, copy=False)
+    return np.asarray(np.clip(edges, least, longest), np.float32)
 
 
 def square_matrices(boxes_xyxy: Float32Array, edges: Float32Array, side: int) -> Float32Array:
