@@ -1,9 +1,10 @@
 """The whole server against the same stages without one: throughput, and a lone request's latency.
 
-    python -m benchmarks.end_to_end --images DIR --json OUT [--rounds 7] [--plot OUT.png]
+    python -m benchmarks.end_to_end --images DIR --json OUT [--rounds 7] [--passes 3]
 
-Every round measures each contestant once over all pictures, in an order that rotates, so that
-what the machine does meanwhile hits all alike. The contestants:
+Every round measures each contestant once over all pictures (several passes of them, so that the
+first and last pictures, with fewer in flight, weigh little), in an order that rotates, so that what
+the machine does meanwhile hits all alike. The contestants:
 
 - `cropseek`: one running server, searched through its gRPC API by a closed loop at concurrency 8;
 - `limit`: as many single-thread processes as cores, each running the bare stages, no server;
@@ -22,7 +23,6 @@ import argparse
 import json
 import multiprocessing
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,12 +35,11 @@ import cv2
 import numpy as np
 
 from benchmarks.machine import description
+from benchmarks.served import served
 from benchmarks.stages import Stages
 from benchmarks.statistics import Interval, ratio
 from cropseek.client import Client
 from cropseek.client.results import IndexItem
-from cropseek.rpc.server import running_server
-from cropseek.settings import Settings
 from cropseek.triton.cores import usable_cores
 
 CONCURRENCY = 8
@@ -53,9 +52,8 @@ def main() -> None:
     arguments = _arguments()
     pictures = [path.read_bytes() for path in sorted(arguments.images.glob("*.jpg"))]
     print(f"{len(pictures)} pictures, {arguments.rounds} rounds, {usable_cores()} cores")
-    with ExitStack() as opened, tempfile.TemporaryDirectory() as data_dir:
-        server = opened.enter_context(running_server(Settings(data_dir=Path(data_dir))))
-        client = opened.enter_context(Client(server.target))
+    with ExitStack() as opened:
+        client = opened.enter_context(served()).client
         _index(client, pictures)
         plain = Stages()
         _gate(client, plain, pictures)
@@ -67,11 +65,12 @@ def main() -> None:
             "plain_quiet": _sequential(Stages(spinning=False).run),
             "cropseek_lone": _sequential(client.search),
         }
-        rounds = _rounds(contestants, pictures, arguments.rounds)
+        rounds = _rounds(contestants, pictures * arguments.passes, arguments.rounds)
     ratios = _ratios(rounds)
     result = {
         "machine": description(),
         "pictures": len(pictures),
+        "passes": arguments.passes,
         "concurrency": CONCURRENCY,
         "rounds": rounds,
         "ratios": {name: asdict(interval) for name, interval in ratios.items()},
@@ -86,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--passes", type=int, default=3)
     return parser.parse_args()
 
 

@@ -11,15 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import socket
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import cv2
@@ -28,7 +21,7 @@ import numpy as np
 from benchmarks.end_to_end import closed_loop
 from benchmarks.machine import description
 from benchmarks.memory import PeakMemory, pss_mib
-from cropseek.client import Client
+from benchmarks.served import served
 from cropseek.client.results import IndexItem
 from cropseek.vision.decode import decode_image
 from cropseek.vision.encode import encode_jpeg
@@ -48,9 +41,10 @@ def main() -> None:
     large = [enlarged(photo) for photo in photos]
     ready = []
     for _ in range(STARTS):
-        with _served() as (_, _, seconds):
-            ready.append(seconds)
-    with _served() as (pid, client, _):
+        with served() as server:
+            ready.append(server.ready_s)
+    with served() as server:
+        pid, client = server.pid, server.client
         for outcome in client.index_images(IndexItem(photo) for photo in photos):
             assert outcome.error is None, outcome
         closed_loop(client.search, photos, 8)
@@ -78,29 +72,6 @@ def enlarged(photo: bytes) -> bytes:
     """Return a photo as a 12-megapixel JPEG."""
     pixels = cv2.resize(decode_image(photo), LARGE_WH, interpolation=cv2.INTER_CUBIC)
     return encode_jpeg(np.asarray(pixels, np.uint8), quality=90)
-
-
-@contextmanager
-def _served() -> Iterator[tuple[int, Client, float]]:
-    """Run `cropseek serve`; yield its process id, a client, and the seconds until it answered."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "cropseek.cli", "serve", "--port", str(port)]
-    with tempfile.TemporaryDirectory() as data_dir:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            [*command, "--data-dir", data_dir],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            with Client(f"127.0.0.1:{port}") as client:
-                client.wait_ready(60)
-                yield process.pid, client, time.perf_counter() - start
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Sessions that split rows over threads: whatever the split, each row's result is its own."""
+"""Sessions that take rows a few at a time: whatever the parts, each row's result is its own."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from cropseek.triton.backends.onnxruntime.sessions import (
-    ElasticSession,
-    SessionSettings,
-    split_rows,
-)
+from cropseek.triton.backends.onnxruntime.sessions import ElasticSession, SessionSettings
 from cropseek.types import Float32Array
 
 
@@ -53,12 +49,10 @@ SETTINGS = [(1, 1), (1, 4), (2, 1), (2, 3), (3, 2), (4, 100)]
 @pytest.fixture(
     scope="module", params=SETTINGS, ids=[f"{t} threads, {r} rows a run" for t, r in SETTINGS]
 )
-def session(model: Path, request: pytest.FixtureRequest) -> Iterator[ElasticSession]:
+def session(model: Path, request: pytest.FixtureRequest) -> ElasticSession:
     """A session of each kind."""
     threads, rows_per_run = request.param
-    made = ElasticSession(model, SessionSettings(threads, rows_per_run))
-    yield made
-    made.close()
+    return ElasticSession(model, SessionSettings(threads, rows_per_run))
 
 
 def batch(rows: Sequence[int]) -> dict[str, Float32Array]:
@@ -126,7 +120,6 @@ def test_settings_reach_the_runtime(model: Path) -> None:
         ),
     )
     (result,) = session.run([batch([1, 2, 3])])
-    session.close()
     assert result["MEAN"].tolist() == [12, 22, 32]
 
 
@@ -136,42 +129,3 @@ def test_a_file_that_is_no_model_stops_the_load(tmp_path: Path) -> None:
     path.write_bytes(b"no model")
     with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidProtobuf, match=r"model\.onnx"):
         ElasticSession(path, SessionSettings(threads=1))
-
-
-# ---- the split ----------------------------------------------------------------------------------
-
-
-def test_no_rows_are_no_parts() -> None:
-    """Nothing to run."""
-    assert list(split_rows(0, 4, 2)) == []
-
-
-@pytest.mark.parametrize(
-    ("rows", "lanes", "most", "expected"),
-    [
-        pytest.param(1, 4, 8, [(0, 1)], id="one row"),
-        pytest.param(4, 4, 8, [(0, 1), (1, 2), (2, 3), (3, 4)], id="one each"),
-        pytest.param(6, 2, 2, [(0, 2), (2, 4), (4, 5), (5, 6)], id="smaller near the end"),
-        pytest.param(8, 2, 8, [(0, 4), (4, 6), (6, 7), (7, 8)], id="halves of what is left"),
-        pytest.param(5, 1, 2, [(0, 2), (2, 4), (4, 5)], id="one lane"),
-        pytest.param(3, 1, 99, [(0, 3)], id="one lane, all at once"),
-    ],
-)
-def test_split_gives_known_parts(
-    rows: int, lanes: int, most: int, expected: list[tuple[int, int]]
-) -> None:
-    """What is left over the lanes, rounded up, at most `most`."""
-    assert list(split_rows(rows, lanes, most)) == expected
-
-
-@pytest.mark.parametrize("lanes", [1, 2, 3, 8, 64])
-@pytest.mark.parametrize("most", [1, 2, 5, 32])
-def test_split_covers_every_row_once(lanes: int, most: int) -> None:
-    """In order, no part empty, larger than allowed, or larger than the one before."""
-    for rows in range(1, 70):
-        parts = list(split_rows(rows, lanes, most))
-        assert [n for start, stop in parts for n in range(start, stop)] == list(range(rows))
-        sizes = [stop - start for start, stop in parts]
-        assert 1 <= min(sizes) <= max(sizes) <= most
-        assert sizes == sorted(sizes, reverse=True)
-        assert len(parts) >= min(rows, lanes)  # no lane is idle while there are rows for it

@@ -374,7 +374,7 @@ async def test_outcomes_come_in_the_order_of_requests(count: int, window: int) -
 
 @pytest.mark.parametrize("window", [1, 3])
 async def test_no_more_than_the_window_is_read(window: int) -> None:
-    """A slow reader of answers slows the sender down: nothing piles up."""
+    """A slow reader of answers slows the sender down; one that stops leaves no work behind."""
     begun: list[int] = []
 
     async def work(n: int) -> int:
@@ -392,6 +392,7 @@ async def test_no_more_than_the_window_is_read(window: int) -> None:
     for _ in range(20):
         await asyncio.sleep(0)
     assert len(begun) <= 10 + window
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_sender_that_fails_ends_the_stream() -> None:

@@ -10,9 +10,9 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from cropseek.errors import SetupError
 
-# A BLS instance works on one picture and waits for the models most of the time: this many keep
-# the cores busy without a queue of decoded frames (docs/performance.md).
-PICTURES_PER_CORE = 2
+# What was tried is in docs/performance.md, "The thread plan".
+PICTURES_PER_CORE = 2  # a BLS instance works on one picture, and waits for models most of the time
+_INSTANCES_PER_CORE = {"image_search": PICTURES_PER_CORE, "detector": 1, "embedder": 1}
 
 
 def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> None:
@@ -33,8 +33,8 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
                 f"profile: expected one of {known or '(none)'}, got {profile!r}: no {config}"
             )
         text = config.read_text(encoding="utf-8")
-        if model.name == "image_search":
-            text = _with_instances(text, PICTURES_PER_CORE * cores)
+        if model.name in _INSTANCES_PER_CORE:
+            text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
 

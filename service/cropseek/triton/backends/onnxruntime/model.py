@@ -44,10 +44,6 @@ class TritonPythonModel:
             for result in results
         ]
 
-    def finalize(self) -> None:
-        """Stop the threads."""
-        self._session.close()
-
 
 def _alone(requests: list[Any]) -> bool:
     """Return whether the only request says that nothing else is in work."""

@@ -1,17 +1,15 @@
 """ONNX Runtime sessions that fit their threads to the work at hand.
 
-Two things are wanted of the same cores. A picture that is alone should be spread over all of them;
-many pictures should each keep to one core, since a convolution on two threads is slower than two
-convolutions on one thread each. So a model has a *narrow* session (one thread), run by as many
-Python threads as there are cores, each taking the next rows as it becomes free, and a *wide* one
-(all threads) for a request that says nothing else is in work. docs/performance.md says what each of
-this gave.
+Two things are wanted of the same cores. Many pictures should each keep to one core, since a
+convolution on two threads is slower than two convolutions on one thread each: so a model has an
+instance a core, whose *narrow* session has one thread and takes a few rows a run, as many as stay
+in the cache. A picture that is alone should have all cores: for a request that says so there is a
+*wide* session with a thread a core. docs/performance.md says what each of this gave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,26 +40,26 @@ class ElasticSession:
     """One ONNX model on all cores, whether one row comes or many."""
 
     def __init__(self, path: Path, settings: SessionSettings) -> None:
-        self._threads = settings.threads
         self._rows_per_run = settings.rows_per_run
         self._narrow = _session(path, settings, threads=1)
         self._wide = _session(path, settings, settings.threads) if settings.threads > 1 else None
-        self._lanes = ThreadPoolExecutor(settings.threads, thread_name_prefix="lane")
         self.output_names: list[str] = [output.name for output in self._narrow.get_outputs()]
 
     def run(self, batches: Sequence[Tensors], *, all_cores: bool = False) -> list[Tensors]:
         """Run several requests' inputs, each name to `[rows, ...]`; returns each one's outputs.
 
-        `all_cores` says that nothing else is in work: fewer rows than threads are then run on all
-        threads together.
+        `all_cores` says that nothing else is in work; else one thread does it.
         """
         sizes = [len(next(iter(batch.values()))) for batch in batches]
         rows = sum(sizes)
-        if all_cores and self._wide is not None and rows < self._threads:
-            outputs = [self._wide.run(None, dict(_rows(batches, sizes, 0, rows)))]
+        if all_cores and self._wide is not None:
+            session, step = self._wide, rows
         else:
-            parts = list(split_rows(rows, self._threads, self._rows_per_run))
-            outputs = list(self._lanes.map(lambda part: self._run(batches, sizes, *part), parts))
+            session, step = self._narrow, self._rows_per_run
+        outputs = [
+            session.run(None, dict(_rows(batches, sizes, start, min(start + step, rows))))
+            for start in range(0, rows, step)
+        ]
         columns = [
             column[0] if len(column) == 1 else np.concatenate(column)
             for column in zip(*outputs, strict=True)
@@ -74,27 +72,6 @@ class ElasticSession:
             }
             for size, end in zip(sizes, ends, strict=True)
         ]
-
-    def _run(
-        self, batches: Sequence[Tensors], sizes: Sequence[int], start: int, stop: int
-    ) -> list[NDArray[Any]]:
-        outputs: list[NDArray[Any]] = self._narrow.run(
-            None, dict(_rows(batches, sizes, start, stop))
-        )
-        return outputs
-
-    def close(self) -> None:
-        """Stop the threads."""
-        self._lanes.shutdown()
-
-
-def split_rows(rows: int, lanes: int, most: int) -> Iterator[tuple[int, int]]:
-    """Cut `rows` into parts of at most `most`, smaller near the end so that lanes end together."""
-    start = 0
-    while start < rows:
-        stop = start + min(most, -(-(rows - start) // lanes))
-        yield start, stop
-        start = stop
 
 
 def _rows(

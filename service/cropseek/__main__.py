@@ -1,0 +1,5 @@
+"""`python -m cropseek` is `cropseek`."""
+
+from cropseek.cli import main
+
+main()
