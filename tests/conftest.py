@@ -26,6 +26,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _skipped.append(report.nodeid)
 
 
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Remember files that were skipped as a whole."""
+    if report.skipped and report.nodeid not in ALLOWED_SKIPS:
+        _skipped.append(report.nodeid)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that skipped what it should have tested."""
     if _skipped and session.exitstatus == 0:

@@ -216,7 +216,9 @@ def _found_object(
     frames = {(frame.video, frame.number): frame for frame, _ in indexed}
     look_alikes = []
     for neighbor in detection.neighbors:
-        frame = frames[neighbor.source, int(neighbor.metadata["frame"])]
+        frame = frames.get((neighbor.source, int(neighbor.metadata.get("frame", -1))))
+        if frame is None:  # a running server may hold a collection of that name already
+            continue
         right = _same_object(frame, neighbor.box_xyxy, detection.box_xyxy)
         look_alikes.append(LookAlike(neighbor, frame, right))
     answers = sum(

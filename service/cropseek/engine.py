@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
 from cropseek.catalog import Catalog, NewItem
-from cropseek.errors import InvalidInput, Overloaded
+from cropseek.errors import DeadlineExceeded, InvalidInput, Overloaded
 from cropseek.settings import Settings
 from cropseek.triton.client import TritonClient
 from cropseek.triton.manifest import Manifest
 from cropseek.types import NO_ITEM, Collection, Item, PictureOptions, PictureResult
 
 DEFAULT_COLLECTION = "default"
+MAX_SOURCE_LENGTH = 4096  # characters, as of a path
+MAX_METADATA_LENGTH = 16_384  # characters, names and values together
 _FEW_ITEMS = 200  # a millisecond's lookup: cheaper on the event loop than in a thread
 
 
@@ -56,6 +58,8 @@ class Engine:
         self._class_ids = {label: number for number, label in enumerate(self._labels)}
         self.fingerprint = manifest.embedder.fingerprint
         self._slots = asyncio.Semaphore(settings.max_in_flight)
+        # Streams together leave room for the others.
+        self._stream_slots = asyncio.Semaphore(max(1, settings.max_in_flight // 2))
         self._most = settings.max_in_flight
         self._in_work = 0
 
@@ -84,14 +88,20 @@ class Engine:
     ) -> PictureResult:
         """Return what Triton makes of a picture; `wait` queues where others are refused."""
         start = perf_counter()
-        async with self._admitted(wait):
-            admitted = perf_counter()
-            result = await self._triton.run(
-                image,
-                replace(options, alone=self._in_work == 1),
-                embeddings=embeddings,
-                timeout_s=timeout_s,
-            )
+
+        async def run() -> tuple[float, PictureResult]:
+            async with self._admitted(wait):
+                admitted = perf_counter()
+                alone = replace(options, alone=self._in_work == 1)
+                return admitted, await self._triton.run(image, alone, embeddings=embeddings)
+
+        # A caller that gives up does not stop Triton: the picture keeps its place until it is done.
+        task = asyncio.ensure_future(run())
+        task.add_done_callback(_forget)
+        try:
+            admitted, result = await asyncio.wait_for(asyncio.shield(task), timeout_s)
+        except asyncio.TimeoutError:
+            raise DeadlineExceeded("the time given was over before the answer was there") from None
         done = perf_counter()
         timings_ms = result.timings_ms | {
             "wait": (admitted - start) * 1e3,
@@ -135,23 +145,30 @@ class Engine:
         time_s: float | None,
         metadata: Mapping[str, str],
     ) -> Kept:
-        """Store the regions of a picture that was run with embeddings; durable on return."""
+        """Store the regions of a picture that was run with embeddings; durable on return.
+
+        Raises `InvalidInput` for a source or metadata too long to be told back with every hit.
+        """
+        _check_length("source", len(source), MAX_SOURCE_LENGTH)
+        _check_length(
+            "metadata", sum(len(k) + len(v) for k, v in metadata.items()), MAX_METADATA_LENGTH
+        )
         return await asyncio.to_thread(self._keep, result, collection, source, time_s, metadata)
 
     def collection(self, name: str) -> Collection:
-        """Return a collection that holds this embedder's vectors, by name."""
+        """Return a collection that holds this embedder's vectors, by name: a quick look."""
         found = self._catalog.collection(name)
         if found.fingerprint != self.fingerprint:
             self._catalog.create_collection(name, self.fingerprint)  # raises, naming both
         return found
 
-    def create_collection(self, name: str) -> Collection:
-        """Return the collection of that name, made if there is none."""
-        return self._catalog.create_collection(name, self.fingerprint)
+    async def create_collection(self, name: str) -> Collection:
+        """Return the collection of that name, made if there is none; durable on return."""
+        return await asyncio.to_thread(self._catalog.create_collection, name, self.fingerprint)
 
-    def collections(self) -> list[tuple[Collection, int]]:
+    async def collections(self) -> list[tuple[Collection, int]]:
         """Return every collection with the number of its items."""
-        return self._catalog.collections()
+        return await asyncio.to_thread(self._catalog.collections)
 
     def _keep(
         self,
@@ -201,13 +218,27 @@ class Engine:
 
     @asynccontextmanager
     async def _admitted(self, wait: bool) -> AsyncIterator[None]:
-        if self._slots.locked() and not wait:
-            raise Overloaded(
-                f"the server holds {self._most} pictures, the most it admits; try again later"
-            )
-        async with self._slots:
+        async with AsyncExitStack() as held:
+            if wait:
+                await held.enter_async_context(self._stream_slots)
+            elif self._slots.locked():
+                raise Overloaded(
+                    f"the server holds {self._most} pictures, the most it admits; try again later"
+                )
+            await held.enter_async_context(self._slots)
             self._in_work += 1
             try:
                 yield
             finally:
                 self._in_work -= 1
+
+
+def _forget(task: asyncio.Future[tuple[float, PictureResult]]) -> None:
+    """Take note of how a picture ended that nobody may be waiting for any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _check_length(name: str, length: int, most: int) -> None:
+    if length > most:
+        raise InvalidInput(f"{name}: expected at most {most} characters, got {length}")

@@ -101,13 +101,15 @@ def all_errors() -> list[type[CropseekError]]:
     return found
 
 
-def from_code(code: str, message: str) -> CropseekError:
+def from_code(code: str, message: str, reason: str = "") -> CropseekError:
     """Return the error that stands for a gRPC status code name, for clients of the service.
 
-    The first class of the tree with that code is taken, so `FAILED_PRECONDITION` is an
-    `EmbedderMismatch`; a code of no class is a plain `CropseekError` that keeps the code.
+    `reason` is the name of its class, if the server told it; several classes share a code.
+    Without one the first class of the tree with that code is taken; a code of no class is a plain
+    `CropseekError` that keeps the code.
     """
-    cls = next((c for c in all_errors()[1:] if c.code == code), None)
+    alike = [cls for cls in all_errors()[1:] if cls.code == code]
+    cls = next((c for c in alike if c.__name__ == reason), alike[0] if alike else None)
     error = (cls or CropseekError)(message)
     error.code = code
     return error

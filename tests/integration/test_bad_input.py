@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from PIL import Image
 
@@ -35,7 +37,7 @@ BAD = [
     pytest.param(b"not a picture at all", "got 20 bytes of another kind", id="text"),
     pytest.param(b"<html>denied</html>", "another kind", id="html"),
     pytest.param(TRUNCATED, "whole JPEG of 64 x 64, got a damaged one", id="truncated"),
-    pytest.param(b"\x89PNG\r\n\x1a\n", "another kind", id="only the magic bytes"),
+    pytest.param(b"\x89PNG\r\n\x1a\n", "whole PNG, got one", id="only the magic bytes"),
 ]
 
 
@@ -142,6 +144,29 @@ def test_a_model_that_does_not_load_says_why(tmp_path: Path) -> None:
     ):
         pass
     _assert_nothing_left(settings.data_dir)
+
+
+def test_a_model_process_that_dies_ends_the_server(frames: list[bytes], tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cropseek", "serve", "--port", "0", "--data-dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    target = re.search(r"127\.0\.0\.1:\d+", server.stdout.readline())
+    assert target is not None
+    with Client(target[0]) as client:
+        assert client.detect(frames[0]).detections
+        for process in psutil.Process(server.pid).children(recursive=True):
+            if any("/models/detector/" in argument for argument in process.cmdline()):
+                process.kill()
+        with pytest.raises(NotReady, match="a model's process has died"):
+            client.detect(frames[0])
+    _, errors = server.communicate(timeout=60)
+    assert server.returncode == 1
+    assert "a model's process has died" in errors
+    _assert_nothing_left(tmp_path)
 
 
 def test_nothing_is_left_when_the_server_is_killed_at_work(

@@ -53,7 +53,7 @@ class FakeService(pb_grpc.CropseekServiceServicer):
     def Embed(self, request: pb.EmbedRequest, context: Any) -> pb.EmbedResponse:
         self._take(request, context)
         with _aborting(context):
-            size, found = _detect(request.image, 0.0, request.regions.classes)
+            size, found = _detect(request.image, 0.0, request.options.classes)
         for detection in found:
             detection.embedding.extend([0.0, 0.6, 0.8, 0.1])
         return pb.EmbedResponse(size=size, detections=found, embedder="fake")
@@ -108,7 +108,7 @@ class FakeService(pb_grpc.CropseekServiceServicer):
         name = request.collection or "default"
         if name not in self.items:
             raise CollectionNotFound(f"collection: there is none named {name!r}")
-        size, found = _detect(request.image, 0.0, request.regions.classes)
+        size, found = _detect(request.image, 0.0, request.options.classes)
         top_k = request.top_k if request.HasField("top_k") else 5
         for detection in found:
             detection.neighbors.extend(self.items[name][::-1][:top_k])
@@ -119,7 +119,7 @@ class FakeService(pb_grpc.CropseekServiceServicer):
         )
 
     def _keep(self, request: pb.IndexImagesRequest) -> pb.Indexed:
-        _, found = _detect(request.image, 0.0, request.regions.classes)
+        _, found = _detect(request.image, 0.0, request.options.classes)
         kept = self.items.setdefault(request.collection or "default", [])
         first = len(kept) + 1
         for detection in found:

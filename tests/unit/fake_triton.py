@@ -36,15 +36,15 @@ class FakeTriton(TritonClient):
         self.gate.set()
         self.item_ids: list[int] = []
         self.sequence = 0
-        self.calls: list[tuple[bytes, PictureOptions, bool, float | None]] = []
+        self.calls: list[tuple[bytes, PictureOptions, bool]] = []
         self.in_work = 0
         self.most_at_once = 0
 
     async def run(
-        self, image: bytes, options: PictureOptions, *, embeddings: bool, timeout_s: float | None
+        self, image: bytes, options: PictureOptions, *, embeddings: bool
     ) -> PictureResult:
         """Answer once the gate is open."""
-        self.calls.append((image, options, embeddings, timeout_s))
+        self.calls.append((image, options, embeddings))
         self.in_work += 1
         self.most_at_once = max(self.most_at_once, self.in_work)
         try:

@@ -213,7 +213,7 @@ def test_index_names_a_source_by_its_absolute_path(
     sources = {request.source for request in server.service.requests}
     assert sources == {str(folder / "good" / "a.png")}
     assert server.service.requests[-1].collection == "other"
-    assert server.service.requests[-1].regions.regions == 3
+    assert server.service.requests[-1].options.regions == 3
 
 
 def test_videos_are_sampled_and_tell_the_time(there: Callable[..., Ran]) -> None:

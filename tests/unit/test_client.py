@@ -100,7 +100,7 @@ def test_options_reach_the_server(server: FakeServer, client: Client) -> None:
         top_k=2,
         min_similarity=0.5,
         include_embeddings=True,
-        regions=pb.RegionOptions(
+        options=pb.RegionOptions(
             regions=pb.REGIONS_BOXES,
             boxes=[pb.Box(x1=1, y1=2, x2=3, y2=4)],
             min_score=0.125,

@@ -64,7 +64,9 @@ def png(width: int, height: int, depth: int, colour: int, rows: bytes, **extra: 
         pytest.param(b"", "got 0 bytes", id="empty"),
         pytest.param(b"x", "got 1 bytes of another kind", id="one byte"),
         pytest.param(b"\xff\xd8", "got 2 bytes of another kind", id="only the JPEG magic"),
-        pytest.param(b"\x89PNG\r\n\x1a\n", "got 8 bytes of another kind", id="only the PNG magic"),
+        pytest.param(
+            b"\x89PNG\r\n\x1a\n", "whole PNG, got one that is damaged", id="only the PNG magic"
+        ),
         pytest.param(b"<html>denied</html>", r"starting with b'<html>denied", id="an error page"),
         pytest.param(bytes(range(7, 207)), "of another kind", id="junk"),
         pytest.param(

@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from cropseek.errors import (
     CollectionNotFound,
+    DeadlineExceeded,
     EmbedderMismatch,
     InvalidImage,
     InvalidInput,
@@ -87,8 +88,8 @@ async def test_a_picture_goes_to_triton_as_it_is(engine: FakeEngine) -> None:
     """Bytes, options, wishes and the time that is left."""
     options = PictureOptions(min_score=0.5)
     result = await engine.picture(b"3", options, embeddings=True, timeout_s=1.5)
-    ((image, sent, embeddings, timeout_s),) = engine.triton.calls
-    assert (image, replace(sent, alone=False), embeddings, timeout_s) == (b"3", options, True, 1.5)
+    ((image, sent, embeddings),) = engine.triton.calls
+    assert (image, replace(sent, alone=False), embeddings) == (b"3", options, True)
     assert len(result.detections) == 3
     assert set(result.timings_ms) == {"detect", "wait", "triton"}
     assert result.timings_ms["detect"] == 1.5
@@ -109,13 +110,15 @@ async def test_one_too_many_is_refused_at_once(engine: FakeEngine) -> None:
 
 
 async def test_a_stream_waits_instead(engine: FakeEngine) -> None:
-    """Its pictures queue; no more than the limit are in work."""
+    """Its pictures queue; they take half of the places at most, so that others find one."""
     engine.triton.gate.clear()
     tasks = [asyncio.create_task(picture(engine, b"1", wait=True)) for _ in range(9)]
+    await until(engine, 1)
+    other = asyncio.create_task(picture(engine, b"1"))
     await until(engine, 2)
     assert len(engine.triton.calls) == 2
     engine.triton.gate.set()
-    assert len(await asyncio.gather(*tasks)) == 9
+    assert len(await asyncio.gather(other, *tasks)) == 10
     assert engine.triton.most_at_once == 2
 
 
@@ -132,17 +135,47 @@ async def test_a_picture_that_fails_leaves_its_place(
     assert len((await picture(engine, b"2")).detections) == 2
 
 
-async def test_a_picture_given_up_leaves_its_place(engine: FakeEngine) -> None:
-    """The client has gone, while it was in work or while it waited."""
+@pytest.mark.parametrize("given_up", ["cancelled", "late"])
+async def test_a_picture_given_up_keeps_its_place_until_it_is_done(
+    engine: FakeEngine, given_up: str
+) -> None:
+    """Triton works on it all the same: more at once than the limit would pile up there."""
     engine.triton.gate.clear()
-    tasks = [asyncio.create_task(picture(engine, b"1", wait=True)) for _ in range(4)]
+    timeout_s = None if given_up == "cancelled" else 0.01
+    tasks = [
+        asyncio.create_task(engine.picture(b"1", OPTIONS, embeddings=False, timeout_s=timeout_s))
+        for _ in range(2)
+    ]
     await until(engine, 2)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert engine.triton.in_work == 0
+    if given_up == "cancelled":
+        for task in tasks:
+            task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    kind = asyncio.CancelledError if given_up == "cancelled" else DeadlineExceeded
+    assert [type(outcome) for outcome in outcomes] == [kind, kind]
+    with pytest.raises(Overloaded):
+        await picture(engine, b"1")
     engine.triton.gate.set()
+    while engine.triton.in_work:
+        await asyncio.sleep(0)
     await asyncio.gather(*(picture(engine, b"1") for _ in range(2)))
+
+
+@pytest.mark.parametrize(
+    ("source", "metadata", "message"),
+    [
+        ("x" * 4097, {}, "source: expected at most 4096 characters, got 4097"),
+        ("a", {"k": "v" * 16_384}, "metadata: expected at most 16384 characters, got 16385"),
+    ],
+    ids=["source", "metadata"],
+)
+async def test_what_is_told_back_with_every_hit_is_limited(
+    engine: FakeEngine, source: str, metadata: dict[str, str], message: str
+) -> None:
+    """Or one item could make a collection unsearchable."""
+    result = await engine.picture(b"1", OPTIONS, embeddings=True, timeout_s=None)
+    with pytest.raises(InvalidInput, match=message):
+        await engine.keep(result, "c", source, None, metadata)
 
 
 async def test_a_lone_picture_is_told_that_it_is_alone(engine: FakeEngine) -> None:
@@ -156,7 +189,7 @@ async def test_a_lone_picture_is_told_that_it_is_alone(engine: FakeEngine) -> No
     with pytest.raises(InvalidImage):
         await picture(engine, b"bad")
     await picture(engine, b"1")
-    alone = [options.alone for _, options, _, _ in engine.triton.calls]
+    alone = [options.alone for _, options, _ in engine.triton.calls]
     assert alone == [True, True, False, True, True]
 
 
@@ -165,12 +198,12 @@ async def test_a_lone_picture_is_told_that_it_is_alone(engine: FakeEngine) -> No
 
 async def test_collections(engine: FakeEngine) -> None:
     """Made once, with this embedder's fingerprint; counted."""
-    assert engine.collections() == []
-    made = engine.create_collection("c")
+    assert await engine.collections() == []
+    made = await engine.create_collection("c")
     assert made.fingerprint == FINGERPRINT
-    assert engine.create_collection("c") == made == engine.collection("c")
+    assert await engine.create_collection("c") == made == engine.collection("c")
     await keep(engine, b"3", "a.jpg")
-    assert engine.collections() == [(made, 3)]
+    assert await engine.collections() == [(made, 3)]
 
 
 async def test_a_collection_nobody_made(engine: FakeEngine) -> None:
@@ -178,7 +211,7 @@ async def test_a_collection_nobody_made(engine: FakeEngine) -> None:
     with pytest.raises(CollectionNotFound, match="'nope'"):
         await engine.search(b"1", "nope", OPTIONS, embeddings=False, timeout_s=None)
     assert engine.triton.calls == []
-    assert engine.collections() == []
+    assert await engine.collections() == []
 
 
 async def test_a_collection_of_another_embedder(engine: FakeEngine) -> None:
@@ -214,10 +247,10 @@ async def test_what_is_kept_is_what_was_seen(engine: FakeEngine) -> None:
 async def test_a_picture_without_regions_keeps_nothing(engine: FakeEngine) -> None:
     """But makes the collection, and replaces what its source had."""
     assert await keep(engine, b"0", "a.jpg") == []
-    assert [items for _, items in engine.collections()] == [0]
+    assert [items for _, items in await engine.collections()] == [0]
     assert len(await keep(engine, b"2", "a.jpg")) == 2
     assert await keep(engine, b"0", "a.jpg") == []
-    assert [items for _, items in engine.collections()] == [0]
+    assert [items for _, items in await engine.collections()] == [0]
 
 
 async def test_a_region_that_no_detector_named_has_no_label(engine: FakeEngine) -> None:
@@ -250,13 +283,13 @@ async def test_a_search_names_the_neighbours(engine: FakeEngine) -> None:
 
 async def test_a_search_is_of_the_collection_that_was_named(engine: FakeEngine) -> None:
     """By its id; everything else that was asked for stays."""
-    engine.create_collection("other")
-    made = engine.create_collection("c")
+    await engine.create_collection("other")
+    made = await engine.create_collection("c")
     options = PictureOptions(top_k=7, min_similarity=0.5, class_ids=(1,))
     await engine.search(b"1", "c", options, embeddings=True, timeout_s=9.5)
-    ((_, sent, embeddings, timeout_s),) = engine.triton.calls
+    ((_, sent, embeddings),) = engine.triton.calls
     assert replace(sent, alone=False) == replace(options, collection_id=made.id)
-    assert (embeddings, timeout_s) == (True, 9.5)
+    assert embeddings
 
 
 async def test_an_item_deleted_meanwhile_is_left_out(engine: FakeEngine) -> None:
@@ -307,4 +340,4 @@ async def test_searches_and_writes_at_once(engine: FakeEngine) -> None:
     )
     assert len({number for ids in written for number in ids}) == 40
     assert answered == [1] * 20
-    assert engine.collections()[0][1] == 41
+    assert (await engine.collections())[0][1] == 41

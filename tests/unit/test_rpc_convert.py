@@ -231,5 +231,6 @@ def test_indexed() -> None:
     ids=["invalid", "late"],
 )
 def test_error(fault: InvalidImage | DeadlineExceeded, code: str) -> None:
-    """The code by name, and the message."""
-    assert convert.error(fault) == pb.Error(code=code, message="image: expected")
+    """The code by name, the message, and which error it is."""
+    reason = type(fault).__name__
+    assert convert.error(fault) == pb.Error(code=code, message="image: expected", reason=reason)

@@ -112,7 +112,7 @@ async def test_a_picture_and_what_to_do_with_it_are_sent(
     """The bytes as `[1, n]`, the options as a parameter, and only the outputs that are wanted."""
     triton = FakeTriton()
     async with connected(triton) as client:
-        result = await client.run(b"\0\xffabc", options, embeddings=embeddings, timeout_s=None)
+        result = await client.run(b"\0\xffabc", options, embeddings=embeddings)
     (request,) = triton.requests
     assert request.model_name == "image_search"
     assert [(t.name, t.datatype, list(t.shape)) for t in request.inputs] == [
@@ -129,9 +129,7 @@ async def test_a_picture_and_what_to_do_with_it_are_sent(
 async def test_the_answer_is_read(sent: PictureResult) -> None:
     """Every field; tensors without elements too."""
     async with connected(FakeTriton(sent)) as client:
-        result = await client.run(
-            b"x", PictureOptions(collection_id=1), embeddings=True, timeout_s=10
-        )
+        result = await client.run(b"x", PictureOptions(collection_id=1), embeddings=True)
     assert result.size_wh == sent.size_wh
     assert result.detections.boxes_xyxy.shape == sent.detections.boxes_xyxy.shape
     assert result.detections.boxes_xyxy.tolist() == sent.detections.boxes_xyxy.tolist()
@@ -157,9 +155,7 @@ async def test_messages_beyond_grpcs_default_pass() -> None:
         embeddings=np.ones((n, 5000), np.float32),
     )
     async with connected(FakeTriton(large)) as client:
-        result = await client.run(
-            bytes(5 * 2**20), PictureOptions(), embeddings=True, timeout_s=None
-        )
+        result = await client.run(bytes(5 * 2**20), PictureOptions(), embeddings=True)
     assert result.embeddings is not None
     assert result.embeddings.nbytes == 6_000_000
 
@@ -204,12 +200,6 @@ async def test_messages_beyond_grpcs_default_pass() -> None:
             id="cancelled",
         ),
         pytest.param(
-            (grpc.StatusCode.INTERNAL, "Stub process is not healthy."),
-            errors.ModelFailed,
-            "Stub process is not healthy.",
-            id="a dead model",
-        ),
-        pytest.param(
             (grpc.StatusCode.INVALID_ARGUMENT, "unexpected shape for input 'IMAGE'"),
             errors.ModelFailed,
             "unexpected shape",
@@ -223,21 +213,8 @@ async def test_a_failure_is_an_error_of_the_tree(
     """By the code in the text if it is ours, else by what Triton says."""
     async with connected(FakeTriton(abort=abort)) as client:
         with pytest.raises(errors.CropseekError, match=message) as caught:
-            await client.run(b"x", PictureOptions(), embeddings=False, timeout_s=None)
+            await client.run(b"x", PictureOptions(), embeddings=False)
     assert type(caught.value) is expected
-
-
-@pytest.mark.parametrize("timeout_s", [0.05, 0.0], ids=["over soon", "over already"])
-async def test_the_time_given_is_kept(timeout_s: float) -> None:
-    """A call that is not answered ends with it; the next one works."""
-    triton = FakeTriton()
-    triton.answers.clear()
-    async with connected(triton) as client:
-        with pytest.raises(errors.DeadlineExceeded):
-            await client.run(b"x", PictureOptions(), embeddings=False, timeout_s=timeout_s)
-        triton.answers.set()
-        result = await client.run(b"x", PictureOptions(), embeddings=False, timeout_s=None)
-    assert result.size_wh == RESULT.size_wh
 
 
 def unused_target() -> str:
@@ -248,22 +225,21 @@ def unused_target() -> str:
 
 
 async def test_nobody_there_is_not_ready() -> None:
-    """Neither for a picture nor for the question."""
+    """And says so."""
     async with TritonClient(unused_target()) as client:
-        assert not await client.ready()
         with pytest.raises(errors.NotReady, match="Triton does not answer"):
-            await client.run(b"x", PictureOptions(), embeddings=False, timeout_s=10)
+            await client.run(b"x", PictureOptions(), embeddings=False)
 
 
-@pytest.mark.parametrize(
-    ("abort", "expected"),
-    [(None, True), ((grpc.StatusCode.UNAVAILABLE, "stopping"), False)],
-    ids=["ready", "stopping"],
-)
-async def test_ready(abort: Abort | None, expected: bool) -> None:
-    """What Triton says of `image_search`."""
+async def test_a_dead_model_process_breaks_the_client_for_good() -> None:
+    """Triton goes on saying READY: only the message tells."""
+    message = "INTERNAL: detector: Stub process 'detector_0_0' is not healthy."
+    abort = (grpc.StatusCode.INTERNAL, message)
     async with connected(FakeTriton(abort=abort)) as client:
-        assert await client.ready() is expected
+        assert not client.broken
+        with pytest.raises(errors.NotReady, match="a model's process has died"):
+            await client.run(b"x", PictureOptions(), embeddings=False)
+        assert client.broken
 
 
 @pytest.mark.parametrize("image", [b"", b"x", bytes(range(256))], ids=len)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import triton_python_backend_utils as pb_utils
 
-from cropseek.errors import CropseekError
+from cropseek.errors import CropseekError, ModelFailed
 from cropseek.settings import Settings
 from cropseek.triton.bls import failed
 from cropseek.triton.cores import usable_cores
@@ -28,9 +28,11 @@ class TritonPythonModel:
         encoded = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()[0]
         try:
             frame = decode_image(encoded, self._limits)
+            square, fitted = letterbox(frame, 640)
         except CropseekError as error:
             return failed(error)
-        square, fitted = letterbox(frame, 640)
+        except Exception as error:  # a neighbour in the batch must not pay for it
+            return failed(ModelFailed(f"preprocess: {error}"))
         outputs = {"LETTERBOXED": square, "FITTED": fitted.to_array(), "FRAME": to_send(frame)}
         wanted = request.requested_output_names()
         return pb_utils.InferenceResponse(

@@ -199,7 +199,7 @@ class Catalog:
     def _names_told(self) -> str:
         names = [name for (name,) in self._read("SELECT name FROM collections ORDER BY name")]
         if not names:
-            return "none has been created yet"
+            return "none has been created yet: index something first"
         more = len(names) - _NAMES_TOLD
         return f"there are: {', '.join(names[:_NAMES_TOLD])}" + (f" and {more} more" * (more > 0))
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Where:
-    """Which server: `target`, or an embedded one with `data_dir` where that is None."""
+    """Which server: `target`, or where that is None an embedded one.
+
+    Its data are in `data_dir`, or where the settings say if that is None.
+    """
 
     target: str | None
-    data_dir: Path
+    data_dir: Path | None
 
 
 @contextmanager

@@ -135,8 +135,8 @@ def where(server: str | None, local: bool, data_dir: Path | None) -> Where:
     if data_dir is not None and not local:
         raise typer.BadParameter("--data-dir goes with --local: a running server has its own")
     if local:
-        return Where(None, data_dir or DEFAULT_DATA_DIR)
-    return Where(server or DEFAULT_TARGET, DEFAULT_DATA_DIR)
+        return Where(None, data_dir)
+    return Where(server or DEFAULT_TARGET, None)
 
 
 def split_classes(classes: str | None) -> list[str]:

@@ -8,6 +8,7 @@ Errors are those of `cropseek.errors`.
 """
 
 from cropseek.client.client import DEFAULT_TARGET, Client
+from cropseek.client.convert import DetectOptions, RegionOptions, SearchOptions
 from cropseek.client.results import (
     Collection,
     Detection,
@@ -20,11 +21,13 @@ from cropseek.client.results import (
     SearchOutcome,
     SearchResult,
 )
+from cropseek.types import Regions
 
 __all__ = [
     "DEFAULT_TARGET",
     "Client",
     "Collection",
+    "DetectOptions",
     "DetectResult",
     "Detection",
     "EmbedResult",
@@ -32,6 +35,9 @@ __all__ = [
     "IndexOutcome",
     "Indexed",
     "Neighbor",
+    "RegionOptions",
+    "Regions",
+    "SearchOptions",
     "SearchOutcome",
     "SearchResult",
 ]

@@ -43,8 +43,9 @@ class Client:
     """A connection to a cropseek server; use it as a context manager, or call `close`.
 
     Pictures are encoded bytes or paths. Every failure is one of `cropseek.errors`: `NotReady` when
-    the server cannot be reached, `DeadlineExceeded` when one picture takes longer than `timeout_s`.
-    The client is thread-safe.
+    the server cannot be reached, `DeadlineExceeded` when a call takes longer than `timeout_s`.
+    Streams have no such limit, but notice a dead peer. `credentials` (as from
+    `grpc.ssl_channel_credentials()`) are for a proxy that speaks TLS. The client is thread-safe.
     """
 
     def __init__(
@@ -53,11 +54,17 @@ class Client:
         *,
         timeout_s: float = 60.0,
         max_message_bytes: int = 64 * 2**20,
+        credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
         self.target = target
         self._timeout_s = timeout_s
         self._max_picture_bytes = max_message_bytes - _MESSAGE_OVERHEAD_BYTES
-        self._channel = grpc.insecure_channel(target, _channel_options(target, max_message_bytes))
+        options = _channel_options(target, max_message_bytes)
+        self._channel = (
+            grpc.insecure_channel(target, options)
+            if credentials is None
+            else grpc.secure_channel(target, credentials, options)
+        )
         self._stub = pb_grpc.CropseekServiceStub(self._channel)  # type: ignore[no-untyped-call]
         self._health: Any = health_pb2_grpc.HealthStub(self._channel)
 
@@ -136,20 +143,25 @@ class Client:
 
     def health(self, service: str = SERVICE) -> str:
         """Return the health status by name, as "SERVING"; "" asks for the process as a whole."""
-        response = self._call(self._health.Check, health_pb2.HealthCheckRequest(service=service))
+        return self._status(service, self._timeout_s)
+
+    def _status(self, service: str, timeout_s: float) -> str:
+        request = health_pb2.HealthCheckRequest(service=service)
+        response = self._call(self._health.Check, request, timeout_s)
         return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))
 
     def wait_ready(self, timeout_s: float) -> None:
         """Return when the server serves; raises `NotReady` with the last reason otherwise."""
         deadline = time.monotonic() + timeout_s
-        while (reason := self._not_ready()) is not None:
+        while (reason := self._not_ready(deadline)) is not None:
             if time.monotonic() >= deadline:
                 raise NotReady(reason)
             time.sleep(_READY_POLL_S)
 
-    def _not_ready(self) -> str | None:
+    def _not_ready(self, deadline: float) -> str | None:
+        left_s = max(_READY_POLL_S, deadline - time.monotonic())
         try:
-            status = self.health()
+            status = self._status(SERVICE, min(left_s, self._timeout_s))
         except CropseekError as error:
             if error.code not in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "NOT_FOUND"):
                 raise
@@ -159,11 +171,14 @@ class Client:
     def _read(self, image: Image) -> bytes:
         return read_picture(image, self._max_picture_bytes)
 
-    def _call(self, method: Callable[..., Any], request: Any) -> Any:
+    def _call(
+        self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
+    ) -> Any:
+        timeout_s = timeout_s or self._timeout_s
         try:
-            return method(request, timeout=self._timeout_s)
+            return method(request, timeout=timeout_s)
         except grpc.RpcError as error:
-            raise to_cropseek_error(error, self.target, self._timeout_s) from None
+            raise to_cropseek_error(error, self.target, timeout_s) from None
 
     def _stream(
         self,
@@ -246,6 +261,7 @@ def _channel_options(target: str, max_message_bytes: int) -> list[tuple[str, int
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.keepalive_time_ms", 300_000),  # the shortest that servers tolerate by default
     ]
     if target.startswith(("127.", "localhost", "[::1]")):
         options.append(("grpc.enable_http_proxy", 0))  # no proxy reaches this machine's loopback

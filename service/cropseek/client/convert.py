@@ -66,7 +66,7 @@ def detect_request(image: bytes, **options: Unpack[DetectOptions]) -> pb.DetectR
 
 def embed_request(image: bytes, **options: Unpack[RegionOptions]) -> pb.EmbedRequest:
     """Return the request to embed a picture's regions."""
-    return pb.EmbedRequest(image=image, regions=region_options(**options))
+    return pb.EmbedRequest(image=image, options=region_options(**options))
 
 
 def search_request(
@@ -82,7 +82,7 @@ def search_request(
     return pb.SearchRequest(
         image=image,
         collection=collection,
-        regions=region_options(**options),
+        options=region_options(**options),
         top_k=top_k,
         min_similarity=min_similarity,
         include_embeddings=include_embeddings,
@@ -99,7 +99,7 @@ def index_request(
         source=item.source,
         time_s=item.time_s,
         metadata=item.metadata,
-        regions=region_options(**options),
+        options=region_options(**options),
     )
 
 
@@ -182,7 +182,7 @@ def collection(message: pb.Collection) -> Collection:
 
 
 def _error(message: pb.Error) -> CropseekError:
-    return from_code(message.code, message.message)
+    return from_code(message.code, message.message, message.reason)
 
 
 def _size(message: pb.Size) -> tuple[int, int]:

@@ -29,6 +29,9 @@ _LOST_CONNECTION = (
 )
 
 
+_REASON_KEY = "cropseek-reason"
+
+
 def to_cropseek_error(error: grpc.RpcError, target: str, timeout_s: float | None) -> CropseekError:
     """Return the error to raise for a failed call to `target`."""
     code = error.code().name
@@ -48,4 +51,10 @@ def to_cropseek_error(error: grpc.RpcError, target: str, timeout_s: float | None
         return InvalidInput(
             f"{details}: ask for less, or raise max_message_bytes on the client and the server"
         )
-    return from_code(code, details or f"the server at {target} answered {code}")
+    return from_code(code, details or f"the server at {target} answered {code}", _reason(error))
+
+
+def _reason(error: grpc.RpcError) -> str:
+    """Return the name of the server's error, empty if it told none."""
+    metadata = error.trailing_metadata() or ()
+    return next((str(entry.value) for entry in metadata if entry.key == _REASON_KEY), "")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x63ropseek/pb/cropseek.proto\x12\x0b\x63ropseek.v1\"5\n\x03\x42ox\x12\n\n\x02x1\x18\x01 \x01(\x02\x12\n\n\x02y1\x18\x02 \x01(\x02\x12\n\n\x02x2\x18\x03 \x01(\x02\x12\n\n\x02y2\x18\x04 \x01(\x02\"%\n\x04Size\x12\r\n\x05width\x18\x01 \x01(\r\x12\x0e\n\x06height\x18\x02 \x01(\r\"\xbe\x01\n\rRegionOptions\x12%\n\x07regions\x18\x01 \x01(\x0e\x32\x14.cropseek.v1.Regions\x12\x1f\n\x05\x62oxes\x18\x02 \x03(\x0b\x32\x10.cropseek.v1.Box\x12\x16\n\tmin_score\x18\x03 \x01(\x02H\x00\x88\x01\x01\x12\x1b\n\x0emax_detections\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07\x63lasses\x18\x05 \x03(\tB\x0c\n\n_min_scoreB\x11\n\x0f_max_detections\"\x97\x01\n\tDetection\x12\x1d\n\x03\x62ox\x18\x01 \x01(\x0b\x32\x10.cropseek.v1.Box\x12\r\n\x05score\x18\x02 \x01(\x02\x12\r\n\x05label\x18\x03 \x01(\t\x12\x10\n\x08\x63lass_id\x18\x04 \x01(\x05\x12(\n\tneighbors\x18\x05 \x03(\x0b\x32\x15.cropseek.v1.Neighbor\x12\x11\n\tembedding\x18\x06 \x03(\x02\"\x84\x02\n\x08Neighbor\x12\x0f\n\x07item_id\x18\x01 \x01(\x03\x12\x12\n\nsimilarity\x18\x02 \x01(\x02\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x13\n\x06time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x1d\n\x03\x62ox\x18\x05 \x01(\x0b\x32\x10.cropseek.v1.Box\x12\r\n\x05label\x18\x06 \x01(\t\x12\r\n\x05score\x18\x07 \x01(\x02\x12\x35\n\x08metadata\x18\x08 \x03(\x0b\x32#.cropseek.v1.Neighbor.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_time_s\"&\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xc9\x01\n\rSearchRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x12\n\ncollection\x18\x02 \x01(\t\x12+\n\x07regions\x18\x03 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\x12\x12\n\x05top_k\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emin_similarity\x18\x05 \x01(\x02H\x01\x88\x01\x01\x12\x1a\n\x12include_embeddings\x18\x06 \x01(\x08\x42\x08\n\x06_top_kB\x11\n\x0f_min_similarity\"\xfa\x01\n\x0eSearchResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12\x16\n\x0eindex_sequence\x18\x03 \x01(\x03\x12>\n\ntimings_ms\x18\x04 \x03(\x0b\x32*.cropseek.v1.SearchResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x87\x01\n\x14SearchStreamResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12-\n\x06result\x18\x02 \x01(\x0b\x32\x1b.cropseek.v1.SearchResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.cropseek.v1.ErrorH\x00\x42\t\n\x07outcome\"\x85\x01\n\rDetectRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x16\n\tmin_score\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x1b\n\x0emax_detections\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\tB\x0c\n\n_min_scoreB\x11\n\x0f_max_detections\"\xe2\x01\n\x0e\x44\x65tectResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12>\n\ntimings_ms\x18\x03 \x03(\x0b\x32*.cropseek.v1.DetectResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"J\n\x0c\x45mbedRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12+\n\x07regions\x18\x02 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\"\xf2\x01\n\rEmbedResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12=\n\ntimings_ms\x18\x03 \x03(\x0b\x32).cropseek.v1.EmbedResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x12\x10\n\x08\x65mbedder\x18\x05 \x01(\t\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x86\x02\n\x12IndexImagesRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x13\n\x06time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.cropseek.v1.IndexImagesRequest.MetadataEntry\x12+\n\x07regions\x18\x06 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_time_s\"Y\n\x07Indexed\x12\x10\n\x08item_ids\x18\x01 \x03(\x03\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12*\n\ndetections\x18\x03 \x03(\x0b\x32\x16.cropseek.v1.Detection\"\x90\x01\n\x13IndexImagesResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\'\n\x07indexed\x18\x03 \x01(\x0b\x32\x14.cropseek.v1.IndexedH\x00\x12#\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x12.cropseek.v1.ErrorH\x00\x42\t\n\x07outcome\"\'\n\x17\x43reateCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"H\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65mbedder\x18\x02 \x01(\t\x12\x0b\n\x03\x64im\x18\x03 \x01(\r\x12\r\n\x05items\x18\x04 \x01(\x04\"\x18\n\x16ListCollectionsRequest\"G\n\x17ListCollectionsResponse\x12,\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x17.cropseek.v1.Collection*\x92\x01\n\x07Regions\x12\x17\n\x13REGIONS_UNSPECIFIED\x10\x00\x12\x16\n\x12REGIONS_DETECTIONS\x10\x01\x12\x19\n\x15REGIONS_WHOLE_PICTURE\x10\x02\x12(\n$REGIONS_DETECTIONS_AND_WHOLE_PICTURE\x10\x03\x12\x11\n\rREGIONS_BOXES\x10\x04\x32\xb1\x04\n\x0f\x43ropseekService\x12\x41\n\x06Search\x12\x1a.cropseek.v1.SearchRequest\x1a\x1b.cropseek.v1.SearchResponse\x12Q\n\x0cSearchStream\x12\x1a.cropseek.v1.SearchRequest\x1a!.cropseek.v1.SearchStreamResponse(\x01\x30\x01\x12\x41\n\x06\x44\x65tect\x12\x1a.cropseek.v1.DetectRequest\x1a\x1b.cropseek.v1.DetectResponse\x12>\n\x05\x45mbed\x12\x19.cropseek.v1.EmbedRequest\x1a\x1a.cropseek.v1.EmbedResponse\x12T\n\x0bIndexImages\x12\x1f.cropseek.v1.IndexImagesRequest\x1a .cropseek.v1.IndexImagesResponse(\x01\x30\x01\x12Q\n\x10\x43reateCollection\x12$.cropseek.v1.CreateCollectionRequest\x1a\x17.cropseek.v1.Collection\x12\\\n\x0fListCollections\x12#.cropseek.v1.ListCollectionsRequest\x1a$.cropseek.v1.ListCollectionsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x63ropseek/pb/cropseek.proto\x12\x0b\x63ropseek.v1\"5\n\x03\x42ox\x12\n\n\x02x1\x18\x01 \x01(\x02\x12\n\n\x02y1\x18\x02 \x01(\x02\x12\n\n\x02x2\x18\x03 \x01(\x02\x12\n\n\x02y2\x18\x04 \x01(\x02\"%\n\x04Size\x12\r\n\x05width\x18\x01 \x01(\r\x12\x0e\n\x06height\x18\x02 \x01(\r\"\xbe\x01\n\rRegionOptions\x12%\n\x07regions\x18\x01 \x01(\x0e\x32\x14.cropseek.v1.Regions\x12\x1f\n\x05\x62oxes\x18\x02 \x03(\x0b\x32\x10.cropseek.v1.Box\x12\x16\n\tmin_score\x18\x03 \x01(\x02H\x00\x88\x01\x01\x12\x1b\n\x0emax_detections\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07\x63lasses\x18\x05 \x03(\tB\x0c\n\n_min_scoreB\x11\n\x0f_max_detections\"\x97\x01\n\tDetection\x12\x1d\n\x03\x62ox\x18\x01 \x01(\x0b\x32\x10.cropseek.v1.Box\x12\r\n\x05score\x18\x02 \x01(\x02\x12\r\n\x05label\x18\x03 \x01(\t\x12\x10\n\x08\x63lass_id\x18\x04 \x01(\x05\x12(\n\tneighbors\x18\x05 \x03(\x0b\x32\x15.cropseek.v1.Neighbor\x12\x11\n\tembedding\x18\x06 \x03(\x02\"\x84\x02\n\x08Neighbor\x12\x0f\n\x07item_id\x18\x01 \x01(\x03\x12\x12\n\nsimilarity\x18\x02 \x01(\x02\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x13\n\x06time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x1d\n\x03\x62ox\x18\x05 \x01(\x0b\x32\x10.cropseek.v1.Box\x12\r\n\x05label\x18\x06 \x01(\t\x12\r\n\x05score\x18\x07 \x01(\x02\x12\x35\n\x08metadata\x18\x08 \x03(\x0b\x32#.cropseek.v1.Neighbor.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_time_s\"6\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xc9\x01\n\rSearchRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x12\n\ncollection\x18\x02 \x01(\t\x12+\n\x07options\x18\x03 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\x12\x12\n\x05top_k\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emin_similarity\x18\x05 \x01(\x02H\x01\x88\x01\x01\x12\x1a\n\x12include_embeddings\x18\x06 \x01(\x08\x42\x08\n\x06_top_kB\x11\n\x0f_min_similarity\"\xfa\x01\n\x0eSearchResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12\x16\n\x0eindex_sequence\x18\x03 \x01(\x03\x12>\n\ntimings_ms\x18\x04 \x03(\x0b\x32*.cropseek.v1.SearchResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x87\x01\n\x14SearchStreamResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12-\n\x06result\x18\x02 \x01(\x0b\x32\x1b.cropseek.v1.SearchResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.cropseek.v1.ErrorH\x00\x42\t\n\x07outcome\"\x85\x01\n\rDetectRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x16\n\tmin_score\x18\x02 \x01(\x02H\x00\x88\x01\x01\x12\x1b\n\x0emax_detections\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\tB\x0c\n\n_min_scoreB\x11\n\x0f_max_detections\"\xe2\x01\n\x0e\x44\x65tectResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12>\n\ntimings_ms\x18\x03 \x03(\x0b\x32*.cropseek.v1.DetectResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"J\n\x0c\x45mbedRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12+\n\x07options\x18\x02 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\"\xf2\x01\n\rEmbedResponse\x12\x1f\n\x04size\x18\x01 \x01(\x0b\x32\x11.cropseek.v1.Size\x12*\n\ndetections\x18\x02 \x03(\x0b\x32\x16.cropseek.v1.Detection\x12=\n\ntimings_ms\x18\x03 \x03(\x0b\x32).cropseek.v1.EmbedResponse.TimingsMsEntry\x12\x11\n\ttruncated\x18\x04 \x01(\x08\x12\x10\n\x08\x65mbedder\x18\x05 \x01(\t\x1a\x30\n\x0eTimingsMsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x86\x02\n\x12IndexImagesRequest\x12\r\n\x05image\x18\x01 \x01(\x0c\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x13\n\x06time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.cropseek.v1.IndexImagesRequest.MetadataEntry\x12+\n\x07options\x18\x06 \x01(\x0b\x32\x1a.cropseek.v1.RegionOptions\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_time_s\"Y\n\x07Indexed\x12\x10\n\x08item_ids\x18\x01 \x03(\x03\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12*\n\ndetections\x18\x03 \x03(\x0b\x32\x16.cropseek.v1.Detection\"\x90\x01\n\x13IndexImagesResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\'\n\x07indexed\x18\x03 \x01(\x0b\x32\x14.cropseek.v1.IndexedH\x00\x12#\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x12.cropseek.v1.ErrorH\x00\x42\t\n\x07outcome\"\'\n\x17\x43reateCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"H\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65mbedder\x18\x02 \x01(\t\x12\x0b\n\x03\x64im\x18\x03 \x01(\r\x12\r\n\x05items\x18\x04 \x01(\x04\"\x18\n\x16ListCollectionsRequest\"G\n\x17ListCollectionsResponse\x12,\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x17.cropseek.v1.Collection*\x92\x01\n\x07Regions\x12\x17\n\x13REGIONS_UNSPECIFIED\x10\x00\x12\x16\n\x12REGIONS_DETECTIONS\x10\x01\x12\x19\n\x15REGIONS_WHOLE_PICTURE\x10\x02\x12(\n$REGIONS_DETECTIONS_AND_WHOLE_PICTURE\x10\x03\x12\x11\n\rREGIONS_BOXES\x10\x04\x32\xb1\x04\n\x0f\x43ropseekService\x12\x41\n\x06Search\x12\x1a.cropseek.v1.SearchRequest\x1a\x1b.cropseek.v1.SearchResponse\x12Q\n\x0cSearchStream\x12\x1a.cropseek.v1.SearchRequest\x1a!.cropseek.v1.SearchStreamResponse(\x01\x30\x01\x12\x41\n\x06\x44\x65tect\x12\x1a.cropseek.v1.DetectRequest\x1a\x1b.cropseek.v1.DetectResponse\x12>\n\x05\x45mbed\x12\x19.cropseek.v1.EmbedRequest\x1a\x1a.cropseek.v1.EmbedResponse\x12T\n\x0bIndexImages\x12\x1f.cropseek.v1.IndexImagesRequest\x1a .cropseek.v1.IndexImagesResponse(\x01\x30\x01\x12Q\n\x10\x43reateCollection\x12$.cropseek.v1.CreateCollectionRequest\x1a\x17.cropseek.v1.Collection\x12\\\n\x0fListCollections\x12#.cropseek.v1.ListCollectionsRequest\x1a$.cropseek.v1.ListCollectionsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,8 +41,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EMBEDRESPONSE_TIMINGSMSENTRY']._serialized_options = b'8\001'
   _globals['_INDEXIMAGESREQUEST_METADATAENTRY']._loaded_options = None
   _globals['_INDEXIMAGESREQUEST_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_REGIONS']._serialized_start=2786
-  _globals['_REGIONS']._serialized_end=2932
+  _globals['_REGIONS']._serialized_start=2802
+  _globals['_REGIONS']._serialized_end=2948
   _globals['_BOX']._serialized_start=43
   _globals['_BOX']._serialized_end=96
   _globals['_SIZE']._serialized_start=98
@@ -56,43 +56,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NEIGHBOR_METADATAENTRY']._serialized_start=687
   _globals['_NEIGHBOR_METADATAENTRY']._serialized_end=734
   _globals['_ERROR']._serialized_start=747
-  _globals['_ERROR']._serialized_end=785
-  _globals['_SEARCHREQUEST']._serialized_start=788
-  _globals['_SEARCHREQUEST']._serialized_end=989
-  _globals['_SEARCHRESPONSE']._serialized_start=992
-  _globals['_SEARCHRESPONSE']._serialized_end=1242
-  _globals['_SEARCHRESPONSE_TIMINGSMSENTRY']._serialized_start=1194
-  _globals['_SEARCHRESPONSE_TIMINGSMSENTRY']._serialized_end=1242
-  _globals['_SEARCHSTREAMRESPONSE']._serialized_start=1245
-  _globals['_SEARCHSTREAMRESPONSE']._serialized_end=1380
-  _globals['_DETECTREQUEST']._serialized_start=1383
-  _globals['_DETECTREQUEST']._serialized_end=1516
-  _globals['_DETECTRESPONSE']._serialized_start=1519
-  _globals['_DETECTRESPONSE']._serialized_end=1745
-  _globals['_DETECTRESPONSE_TIMINGSMSENTRY']._serialized_start=1194
-  _globals['_DETECTRESPONSE_TIMINGSMSENTRY']._serialized_end=1242
-  _globals['_EMBEDREQUEST']._serialized_start=1747
-  _globals['_EMBEDREQUEST']._serialized_end=1821
-  _globals['_EMBEDRESPONSE']._serialized_start=1824
-  _globals['_EMBEDRESPONSE']._serialized_end=2066
-  _globals['_EMBEDRESPONSE_TIMINGSMSENTRY']._serialized_start=1194
-  _globals['_EMBEDRESPONSE_TIMINGSMSENTRY']._serialized_end=1242
-  _globals['_INDEXIMAGESREQUEST']._serialized_start=2069
-  _globals['_INDEXIMAGESREQUEST']._serialized_end=2331
+  _globals['_ERROR']._serialized_end=801
+  _globals['_SEARCHREQUEST']._serialized_start=804
+  _globals['_SEARCHREQUEST']._serialized_end=1005
+  _globals['_SEARCHRESPONSE']._serialized_start=1008
+  _globals['_SEARCHRESPONSE']._serialized_end=1258
+  _globals['_SEARCHRESPONSE_TIMINGSMSENTRY']._serialized_start=1210
+  _globals['_SEARCHRESPONSE_TIMINGSMSENTRY']._serialized_end=1258
+  _globals['_SEARCHSTREAMRESPONSE']._serialized_start=1261
+  _globals['_SEARCHSTREAMRESPONSE']._serialized_end=1396
+  _globals['_DETECTREQUEST']._serialized_start=1399
+  _globals['_DETECTREQUEST']._serialized_end=1532
+  _globals['_DETECTRESPONSE']._serialized_start=1535
+  _globals['_DETECTRESPONSE']._serialized_end=1761
+  _globals['_DETECTRESPONSE_TIMINGSMSENTRY']._serialized_start=1210
+  _globals['_DETECTRESPONSE_TIMINGSMSENTRY']._serialized_end=1258
+  _globals['_EMBEDREQUEST']._serialized_start=1763
+  _globals['_EMBEDREQUEST']._serialized_end=1837
+  _globals['_EMBEDRESPONSE']._serialized_start=1840
+  _globals['_EMBEDRESPONSE']._serialized_end=2082
+  _globals['_EMBEDRESPONSE_TIMINGSMSENTRY']._serialized_start=1210
+  _globals['_EMBEDRESPONSE_TIMINGSMSENTRY']._serialized_end=1258
+  _globals['_INDEXIMAGESREQUEST']._serialized_start=2085
+  _globals['_INDEXIMAGESREQUEST']._serialized_end=2347
   _globals['_INDEXIMAGESREQUEST_METADATAENTRY']._serialized_start=687
   _globals['_INDEXIMAGESREQUEST_METADATAENTRY']._serialized_end=734
-  _globals['_INDEXED']._serialized_start=2333
-  _globals['_INDEXED']._serialized_end=2422
-  _globals['_INDEXIMAGESRESPONSE']._serialized_start=2425
-  _globals['_INDEXIMAGESRESPONSE']._serialized_end=2569
-  _globals['_CREATECOLLECTIONREQUEST']._serialized_start=2571
-  _globals['_CREATECOLLECTIONREQUEST']._serialized_end=2610
-  _globals['_COLLECTION']._serialized_start=2612
-  _globals['_COLLECTION']._serialized_end=2684
-  _globals['_LISTCOLLECTIONSREQUEST']._serialized_start=2686
-  _globals['_LISTCOLLECTIONSREQUEST']._serialized_end=2710
-  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_start=2712
-  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_end=2783
-  _globals['_CROPSEEKSERVICE']._serialized_start=2935
-  _globals['_CROPSEEKSERVICE']._serialized_end=3496
+  _globals['_INDEXED']._serialized_start=2349
+  _globals['_INDEXED']._serialized_end=2438
+  _globals['_INDEXIMAGESRESPONSE']._serialized_start=2441
+  _globals['_INDEXIMAGESRESPONSE']._serialized_end=2585
+  _globals['_CREATECOLLECTIONREQUEST']._serialized_start=2587
+  _globals['_CREATECOLLECTIONREQUEST']._serialized_end=2626
+  _globals['_COLLECTION']._serialized_start=2628
+  _globals['_COLLECTION']._serialized_end=2700
+  _globals['_LISTCOLLECTIONSREQUEST']._serialized_start=2702
+  _globals['_LISTCOLLECTIONSREQUEST']._serialized_end=2726
+  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_start=2728
+  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_end=2799
+  _globals['_CROPSEEKSERVICE']._serialized_start=2951
+  _globals['_CROPSEEKSERVICE']._serialized_end=3512
 # @@protoc_insertion_point(module_scope)

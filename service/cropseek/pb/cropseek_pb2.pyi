@@ -98,28 +98,30 @@ class Neighbor(_message.Message):
     def __init__(self, item_id: _Optional[int] = ..., similarity: _Optional[float] = ..., source: _Optional[str] = ..., time_s: _Optional[float] = ..., box: _Optional[_Union[Box, _Mapping]] = ..., label: _Optional[str] = ..., score: _Optional[float] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("code", "message")
+    __slots__ = ("code", "message", "reason")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("image", "collection", "regions", "top_k", "min_similarity", "include_embeddings")
+    __slots__ = ("image", "collection", "options", "top_k", "min_similarity", "include_embeddings")
     IMAGE_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
-    REGIONS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     MIN_SIMILARITY_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     image: bytes
     collection: str
-    regions: RegionOptions
+    options: RegionOptions
     top_k: int
     min_similarity: float
     include_embeddings: bool
-    def __init__(self, image: _Optional[bytes] = ..., collection: _Optional[str] = ..., regions: _Optional[_Union[RegionOptions, _Mapping]] = ..., top_k: _Optional[int] = ..., min_similarity: _Optional[float] = ..., include_embeddings: _Optional[bool] = ...) -> None: ...
+    def __init__(self, image: _Optional[bytes] = ..., collection: _Optional[str] = ..., options: _Optional[_Union[RegionOptions, _Mapping]] = ..., top_k: _Optional[int] = ..., min_similarity: _Optional[float] = ..., include_embeddings: _Optional[bool] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
     __slots__ = ("size", "detections", "index_sequence", "timings_ms", "truncated")
@@ -184,12 +186,12 @@ class DetectResponse(_message.Message):
     def __init__(self, size: _Optional[_Union[Size, _Mapping]] = ..., detections: _Optional[_Iterable[_Union[Detection, _Mapping]]] = ..., timings_ms: _Optional[_Mapping[str, float]] = ..., truncated: _Optional[bool] = ...) -> None: ...
 
 class EmbedRequest(_message.Message):
-    __slots__ = ("image", "regions")
+    __slots__ = ("image", "options")
     IMAGE_FIELD_NUMBER: _ClassVar[int]
-    REGIONS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     image: bytes
-    regions: RegionOptions
-    def __init__(self, image: _Optional[bytes] = ..., regions: _Optional[_Union[RegionOptions, _Mapping]] = ...) -> None: ...
+    options: RegionOptions
+    def __init__(self, image: _Optional[bytes] = ..., options: _Optional[_Union[RegionOptions, _Mapping]] = ...) -> None: ...
 
 class EmbedResponse(_message.Message):
     __slots__ = ("size", "detections", "timings_ms", "truncated", "embedder")
@@ -213,7 +215,7 @@ class EmbedResponse(_message.Message):
     def __init__(self, size: _Optional[_Union[Size, _Mapping]] = ..., detections: _Optional[_Iterable[_Union[Detection, _Mapping]]] = ..., timings_ms: _Optional[_Mapping[str, float]] = ..., truncated: _Optional[bool] = ..., embedder: _Optional[str] = ...) -> None: ...
 
 class IndexImagesRequest(_message.Message):
-    __slots__ = ("image", "collection", "source", "time_s", "metadata", "regions")
+    __slots__ = ("image", "collection", "source", "time_s", "metadata", "options")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -226,14 +228,14 @@ class IndexImagesRequest(_message.Message):
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TIME_S_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
-    REGIONS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     image: bytes
     collection: str
     source: str
     time_s: float
     metadata: _containers.ScalarMap[str, str]
-    regions: RegionOptions
-    def __init__(self, image: _Optional[bytes] = ..., collection: _Optional[str] = ..., source: _Optional[str] = ..., time_s: _Optional[float] = ..., metadata: _Optional[_Mapping[str, str]] = ..., regions: _Optional[_Union[RegionOptions, _Mapping]] = ...) -> None: ...
+    options: RegionOptions
+    def __init__(self, image: _Optional[bytes] = ..., collection: _Optional[str] = ..., source: _Optional[str] = ..., time_s: _Optional[float] = ..., metadata: _Optional[_Mapping[str, str]] = ..., options: _Optional[_Union[RegionOptions, _Mapping]] = ...) -> None: ...
 
 class Indexed(_message.Message):
     __slots__ = ("item_ids", "sequence", "detections")

@@ -104,7 +104,7 @@ def indexed(kept: Kept, label: Label) -> pb.Indexed:
 
 def error(fault: CropseekError) -> pb.Error:
     """Return an error as an answer of a stream."""
-    return pb.Error(code=fault.code, message=str(fault))
+    return pb.Error(code=fault.code, message=str(fault), reason=type(fault).__name__)
 
 
 def _neighbor(item: Item, similarity: float) -> pb.Neighbor:

@@ -14,6 +14,7 @@ from cropseek.errors import CropseekError
 
 _log = logging.getLogger(__name__)
 _OURS = "/cropseek.v1."
+REASON_KEY = "cropseek-reason"  # trailing metadata: which of our errors it is
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -79,4 +80,5 @@ async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) 
     if isinstance(error, grpc.aio.AbortError):
         raise error
     shown = public_error(error)
-    await context.abort(grpc.StatusCode[shown.code], str(shown))
+    reason = ((REASON_KEY, type(shown).__name__),)
+    await context.abort(grpc.StatusCode[shown.code], str(shown), trailing_metadata=reason)

@@ -38,10 +38,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that answers: its address, and its Triton's."""
+    """A server that answers: its address, its Triton's, and whether a model is broken for good."""
 
     target: str
     triton_target: str
+    broken: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def serve(settings: Settings, on_ready: Callable[[RunningServer], None] | None =
             async with _grpc_server(backend) as running:
                 if on_ready is not None:
                     on_ready(running)
-                await _until_stopped(stop, backend.triton)
+                await _until_stopped(stop, backend.triton, running)
 
         asyncio.run(run())
 
@@ -124,7 +125,11 @@ async def _grpc_server(backend: _Backend) -> AsyncIterator[RunningServer]:
                 ("grpc.max_receive_message_length", settings.max_message_bytes),
             ],
         )
-        servicer = Servicer(engine, window=2 * PICTURES_PER_CORE * usable_cores())
+        servicer = Servicer(
+            engine,
+            window=2 * PICTURES_PER_CORE * usable_cores(),
+            max_message_bytes=settings.max_message_bytes,
+        )
         pb_grpc.add_CropseekServiceServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
         status = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(status, server)
@@ -135,17 +140,25 @@ async def _grpc_server(backend: _Backend) -> AsyncIterator[RunningServer]:
         for name in ("", SERVICE):
             await status.set(name, health_pb2.HealthCheckResponse.SERVING)
         try:
-            yield RunningServer(f"{settings.host}:{port}", backend.triton.target)
+            yield RunningServer(
+                _address(settings.host, port), backend.triton.target, lambda: triton.broken
+            )
         finally:
+            servicer.stop()
             await status.enter_graceful_shutdown()
             await server.stop(_STOP_GRACE_S)
 
 
-async def _until_stopped(stop: asyncio.Event, triton: TritonServer) -> None:
-    """Wait for a signal; raises `NotReady` if Triton ends before."""
+async def _until_stopped(stop: asyncio.Event, triton: TritonServer, running: RunningServer) -> None:
+    """Wait for a signal; raises `NotReady` if Triton or one of its models ends before."""
     while not stop.is_set():
+        if running.broken():
+            raise NotReady("a model's process has died: ending, to be started again")
         if not triton.alive():
-            raise NotReady(f"Triton ended; the end of its log:\n{triton.log_tail()}")
+            raise NotReady(
+                f"Triton ended with status {triton.exit_status()}; "
+                f"the end of its log:\n{triton.log_tail()}"
+            )
         try:
             await asyncio.wait_for(stop.wait(), _WATCH_S)
         except asyncio.TimeoutError:
@@ -153,9 +166,8 @@ async def _until_stopped(stop: asyncio.Event, triton: TritonServer) -> None:
 
 
 def _bind(server: grpc.aio.Server, settings: Settings) -> int:
-    address = f"{settings.host}:{settings.port}"
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_insecure_port(_address(settings.host, settings.port))
     except RuntimeError:
         port = 0
     if not port:
@@ -174,9 +186,13 @@ def _check_port_free(settings: Settings) -> None:
             raise SetupError(f"{_in_use(settings)} ({error.strerror})") from None
 
 
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _in_use(settings: Settings) -> str:
     return (
-        f"cannot listen on {settings.host}:{settings.port}; "
+        f"cannot listen on {_address(settings.host, settings.port)}; "
         "stop what listens there, or choose another --port"
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import grpc.aio
 
 from cropseek.engine import DEFAULT_COLLECTION, Engine, Found
-from cropseek.errors import CropseekError
+from cropseek.errors import InvalidInput, NotReady
 from cropseek.pb import cropseek_pb2 as pb
 from cropseek.pb.cropseek_pb2_grpc import CropseekServiceServicer
 from cropseek.rpc import convert
@@ -23,11 +24,20 @@ Result = TypeVar("Result")
 
 
 class Servicer(CropseekServiceServicer):
-    """Serves pictures with an engine; `window` is how many of one stream are in flight."""
+    """Serves pictures with an engine.
 
-    def __init__(self, engine: Engine, window: int) -> None:
+    `window` is how many of one stream are in flight, `max_message_bytes` what an answer may take.
+    """
+
+    def __init__(self, engine: Engine, window: int, max_message_bytes: int) -> None:
         self._engine = engine
         self._window = window
+        self._max_message_bytes = max_message_bytes
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take no more requests of open streams; what is in work is answered."""
+        self._stopping.set()
 
     async def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
         """Answer with a picture's objects and their neighbours."""
@@ -43,14 +53,17 @@ class Servicer(CropseekServiceServicer):
             return await self._search(request, context, wait=True)
 
         position = 0
-        async for request, outcome in in_order(requests, search, self._window):
-            answer = pb.SearchStreamResponse(position=position)
-            if isinstance(outcome, Exception):
-                answer.error.CopyFrom(convert.error(public_error(outcome)))
-            else:
-                answer.result.CopyFrom(self._search_response(request, outcome))
-            yield answer
-            position += 1
+        async with aclosing(in_order(requests, search, self._window, self._stopping)) as outcomes:
+            async for request, outcome in outcomes:
+                answer = pb.SearchStreamResponse(position=position)
+                if isinstance(outcome, Exception):
+                    answer.error.CopyFrom(convert.error(public_error(outcome)))
+                else:
+                    answer.result.CopyFrom(self._search_response(request, outcome))
+                    if answer.ByteSize() > self._max_message_bytes:
+                        answer.error.CopyFrom(convert.error(self._too_large(answer)))
+                yield answer
+                position += 1
 
     async def Detect(self, request: pb.DetectRequest, context: Context) -> pb.DetectResponse:
         """Answer with a picture's objects."""
@@ -70,7 +83,7 @@ class Servicer(CropseekServiceServicer):
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
         """Answer with the vectors of a picture's regions."""
-        options = convert.region_options(request.regions, self._engine.class_ids)
+        options = convert.region_options(request.options, self._engine.class_ids)
         result = await self._engine.picture(
             request.image, options, embeddings=True, timeout_s=context.time_remaining()
         )
@@ -88,7 +101,7 @@ class Servicer(CropseekServiceServicer):
         """Store one picture after another, in order, several being embedded ahead."""
 
         async def embed(request: pb.IndexImagesRequest) -> PictureResult:
-            options = convert.region_options(request.regions, self._engine.class_ids)
+            options = convert.region_options(request.options, self._engine.class_ids)
             return await self._engine.picture(
                 request.image,
                 options,
@@ -98,23 +111,24 @@ class Servicer(CropseekServiceServicer):
             )
 
         position = 0
-        async for request, outcome in in_order(requests, embed, self._window):
-            answer = pb.IndexImagesResponse(position=position, source=request.source)
-            try:
-                if isinstance(outcome, Exception):
-                    raise outcome
-                answer.indexed.CopyFrom(await self._keep(request, outcome))
-            except Exception as error:
-                answer.error.CopyFrom(convert.error(public_error(error)))
-            yield answer
-            position += 1
+        async with aclosing(in_order(requests, embed, self._window, self._stopping)) as outcomes:
+            async for request, outcome in outcomes:
+                answer = pb.IndexImagesResponse(position=position, source=request.source)
+                try:
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    answer.indexed.CopyFrom(await self._keep(request, outcome))
+                except Exception as error:
+                    answer.error.CopyFrom(convert.error(public_error(error)))
+                yield answer
+                position += 1
 
     async def CreateCollection(
         self, request: pb.CreateCollectionRequest, context: Context
     ) -> pb.Collection:
         """Make a collection, or find it made."""
-        made = self._engine.create_collection(request.name)
-        items = {collection.id: count for collection, count in self._engine.collections()}
+        made = await self._engine.create_collection(request.name)
+        items = {collection.id: count for collection, count in await self._engine.collections()}
         return _collection(made.name, made.fingerprint.name, made.fingerprint.dim, items[made.id])
 
     async def ListCollections(
@@ -124,13 +138,13 @@ class Servicer(CropseekServiceServicer):
         return pb.ListCollectionsResponse(
             collections=[
                 _collection(found.name, found.fingerprint.name, found.fingerprint.dim, items)
-                for found, items in self._engine.collections()
+                for found, items in await self._engine.collections()
             ]
         )
 
     async def _search(self, request: pb.SearchRequest, context: Context, *, wait: bool) -> Found:
         options = replace(
-            convert.region_options(request.regions, self._engine.class_ids),
+            convert.region_options(request.options, self._engine.class_ids),
             top_k=request.top_k if request.HasField("top_k") else convert.DEFAULT_TOP_K,
             min_similarity=request.min_similarity if request.HasField("min_similarity") else -1.0,
         )
@@ -146,6 +160,12 @@ class Servicer(CropseekServiceServicer):
     def _search_response(self, request: pb.SearchRequest, found: Found) -> pb.SearchResponse:
         return convert.search_response(
             found, self._engine.label, embeddings=request.include_embeddings
+        )
+
+    def _too_large(self, answer: pb.SearchStreamResponse) -> InvalidInput:
+        return InvalidInput(
+            f"top_k: expected an answer of at most {self._max_message_bytes} bytes, "
+            f"got one of {answer.ByteSize()}: ask for fewer neighbours"
         )
 
     async def _keep(self, request: pb.IndexImagesRequest, result: PictureResult) -> pb.Indexed:
@@ -167,10 +187,12 @@ async def in_order(
     requests: AsyncIterator[Request],
     work: Callable[[Request], Awaitable[Result]],
     window: int,
-) -> AsyncIterator[tuple[Request, Result | Exception]]:
+    stopping: asyncio.Event,
+) -> AsyncGenerator[tuple[Request, Result | Exception], None]:
     """Work on up to `window` requests at once; yield each with its outcome, in their order.
 
     A request is read only when there is room, so a sender is slowed down rather than stored.
+    Raises `NotReady` after what is in work when `stopping` is set.
     """
     tasks: asyncio.Queue[tuple[Request, asyncio.Future[Result]] | None] = asyncio.Queue()
     room = asyncio.Semaphore(window)
@@ -181,6 +203,8 @@ async def in_order(
             async for request in requests:
                 tasks.put_nowait((request, asyncio.ensure_future(work(request))))
                 await room.acquire()
+                if stopping.is_set():
+                    raise NotReady("the server is stopping")
         finally:
             tasks.put_nowait(None)
 
@@ -190,8 +214,6 @@ async def in_order(
             request, task = entry
             try:
                 outcome: Result | Exception = await task
-            except CropseekError as error:
-                outcome = error
             except Exception as error:
                 outcome = error
             yield request, outcome

@@ -22,6 +22,7 @@ from cropseek.triton.wire import (
 from cropseek.types import PictureOptions, PictureResult
 
 MODEL = "image_search"
+_DEAD_PROCESS = "is not healthy"  # "Stub process '…' is not healthy."
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 
@@ -30,6 +31,7 @@ class TritonClient:
 
     def __init__(self, target: str) -> None:
         self._client = triton_aio.InferenceServerClient(target, channel_args=_UNLIMITED)
+        self.broken = False  # a model's process has died: Triton says READY but serves no more
 
     async def __aenter__(self) -> TritonClient:
         return self
@@ -43,7 +45,7 @@ class TritonClient:
         await self._client.close()
 
     async def run(
-        self, image: bytes, options: PictureOptions, *, embeddings: bool, timeout_s: float | None
+        self, image: bytes, options: PictureOptions, *, embeddings: bool
     ) -> PictureResult:
         """Return what `image_search` finds in an encoded picture.
 
@@ -60,18 +62,13 @@ class TritonClient:
                 [image_input(image)],
                 outputs=[triton.InferRequestedOutput(name) for name in outputs],
                 parameters={"options": options.to_json()},
-                client_timeout=timeout_s,
             )
         except InferenceServerException as error:
+            if _DEAD_PROCESS in str(error.message()):
+                self.broken = True
+                raise NotReady("a model's process has died; the server must start again") from None
             raise as_cropseek_error(error) from None
         return from_tensors({name: response.as_numpy(name) for name in outputs})
-
-    async def ready(self) -> bool:
-        """Return whether Triton says that `image_search` is ready."""
-        try:
-            return bool(await self._client.is_model_ready(MODEL, client_timeout=5.0))
-        except InferenceServerException:
-            return False
 
 
 def image_input(image: bytes) -> Any:

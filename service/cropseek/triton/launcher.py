@@ -11,8 +11,10 @@ a request can wait for each other for ever.)
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -101,7 +103,11 @@ class TritonServer:
 
     def alive(self) -> bool:
         """Return whether tritonserver runs."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self.exit_status() is None
+
+    def exit_status(self) -> int | None:
+        """Return the status that tritonserver ended with, below 0 for a signal; None if it runs."""
+        return self._process.poll() if self._process is not None else None
 
     def start(self) -> None:
         """Start tritonserver and return when a picture has come through every model.
@@ -114,17 +120,17 @@ class TritonServer:
         self._clean()
         self._prepare(install)
         self.target = f"127.0.0.1:{_free_port()}"
-        with self._log_path.open("wb") as log:
-            self._process = subprocess.Popen(
-                self._command(install),
-                env=self._environment(install),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self._guard = _start_guard(self._process.pid, self.shm_prefix)
         try:
+            with self._log_path.open("wb") as log:
+                self._process = subprocess.Popen(
+                    self._command(install),
+                    env=self._environment(install),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._guard = _start_guard(self._process.pid, self.shm_prefix)
             self._wait_until_ready()
         except BaseException:
             self.stop()
@@ -136,10 +142,12 @@ class TritonServer:
         By SIGKILL: the service has answered every request by then, the models hold nothing that is
         not in the catalog, and tritonserver's own exit takes five seconds.
         """
-        if self._guard is not None:
-            self._guard.communicate()  # closes its pipe
-            self._guard = None
         if self._process is not None:
+            if self._guard is not None:
+                self._guard.communicate()  # closes its pipe
+                self._guard = None
+            else:  # interrupted between the two starts
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
@@ -154,6 +162,8 @@ class TritonServer:
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
 
     def _clean(self) -> None:
+        if self._log_path.exists():  # what the last run's error ids refer to
+            self._log_path.replace(self._run_dir.with_name("triton.log.1"))
         shutil.rmtree(self._run_dir, ignore_errors=True)
         for region in _SHM.glob(f"*{self.shm_prefix}*"):
             region.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from cropseek.errors import InvalidImage
 from cropseek.types import Uint8Array
 
 BACKGROUND_RGB = (255, 255, 255)
+_SIGNATURES = {"JPEG": b"\xff\xd8\xff", "PNG": b"\x89PNG", "WebP": b"RIFF", "GIF": b"GIF8"}
 _EXIF_ORIENTATION = 0x0112
 _JPEG_FLAGS = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
 # "JPEG" opens MPO too. AVIF comes last: Pillow before 11.3 has none, and looks no further.
@@ -32,6 +33,8 @@ _FORMATS = "JPEG PNG WEBP GIF BMP TIFF JPEG2000 PPM QOI PSD TGA AVIF".split()
 _START_OF_SCAN, _END_OF_IMAGE = b"\xff\xda", b"\xff\xd9"
 
 Image.MAX_IMAGE_PIXELS = None  # `DecodeLimits` does this, with a clear error
+# It warns of metadata that it cannot read. Once: warning filters are no matter for threads.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 @dataclass(frozen=True)
@@ -54,18 +57,21 @@ def decode_image(data: bytes | Uint8Array, limits: DecodeLimits | None = None) -
         raise InvalidImage("image: expected the bytes of a picture, got 0 bytes")
     if len(encoded) > limits.max_bytes:
         raise InvalidImage(f"image: expected at most {limits.max_bytes} bytes, got {len(encoded)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of metadata it cannot read
-        picture = _open(encoded)
-        _check(picture, limits)
-        pixels = _pixels(picture, encoded)
-        return np.ascontiguousarray(_upright(pixels, _orientation(picture)))
+    picture = _open(encoded)
+    _check(picture, limits)
+    pixels = _pixels(picture, encoded)
+    return np.ascontiguousarray(_upright(pixels, _orientation(picture)))
 
 
 def _open(encoded: bytes) -> Image.Image:
     try:
         return Image.open(io.BytesIO(encoded), formats=_FORMATS)
     except Exception:  # on broken files Pillow's many plugins raise anything
+        for kind, start in _SIGNATURES.items():
+            if encoded.startswith(start):
+                raise InvalidImage(
+                    f"image: expected a whole {kind}, got one that is damaged or not supported"
+                ) from None
         raise InvalidImage(
             "image: expected a picture (JPEG, PNG, WebP, BMP, TIFF, GIF, ...), "
             f"got {len(encoded)} bytes of another kind, starting with {encoded[:12]!r}"
