@@ -87,21 +87,26 @@ class Engine:
         wait: bool = False,
     ) -> PictureResult:
         """Return what Triton makes of a picture; `wait` queues where others are refused."""
-        start = perf_counter()
+        start = admitted = perf_counter()
+        begun = False
 
-        async def run() -> tuple[float, PictureResult]:
+        async def run() -> PictureResult:
+            nonlocal admitted, begun
             async with self._admitted(wait):
-                admitted = perf_counter()
+                admitted, begun = perf_counter(), True
                 alone = replace(options, alone=self._in_work == 1)
-                return admitted, await self._triton.run(image, alone, embeddings=embeddings)
+                return await self._triton.run(image, alone, embeddings=embeddings)
 
         # A caller that gives up does not stop Triton: the picture keeps its place until it is done.
         task = asyncio.ensure_future(run())
         task.add_done_callback(_forget)
         try:
-            admitted, result = await asyncio.wait_for(asyncio.shield(task), timeout_s)
+            result = await asyncio.wait_for(asyncio.shield(task), timeout_s)
         except asyncio.TimeoutError:
             raise DeadlineExceeded("the time given was over before the answer was there") from None
+        finally:
+            if not begun:
+                task.cancel()
         done = perf_counter()
         timings_ms = result.timings_ms | {
             "wait": (admitted - start) * 1e3,
@@ -233,7 +238,7 @@ class Engine:
                 self._in_work -= 1
 
 
-def _forget(task: asyncio.Future[tuple[float, PictureResult]]) -> None:
+def _forget(task: asyncio.Future[PictureResult]) -> None:
     """Take note of how a picture ended that nobody may be waiting for any more."""
     if not task.cancelled():
         task.exception()

@@ -264,7 +264,7 @@ async def test_index_images(engine: FakeEngine, stub: Any) -> None:
     assert answers[4].indexed.sequence == 3
     assert [d.label for d in answers[0].indexed.detections] == ["person", "dog"]
     assert answers[1].error == pb.Error(
-        code="INVALID_ARGUMENT", message="image: expected a picture"
+        code="INVALID_ARGUMENT", message="image: expected a picture", reason="InvalidImage"
     )
     assert answers[3].error.code == "INTERNAL"
     assert "secret" not in answers[3].error.message
@@ -323,17 +323,18 @@ async def test_a_stream_is_worked_on_several_at_a_time(engine: FakeEngine, stub:
 
 
 async def test_a_stream_given_up_stops_its_work(engine: FakeEngine, stub: Any) -> None:
-    """The pictures in work are dropped, those behind them never begun; the server goes on."""
+    """The pictures in work end, those behind them are never begun; the server goes on."""
     engine.triton.gate.clear()
     requests = (pb.IndexImagesRequest(image=b"1") for _ in range(1000))
     call = stub.IndexImages(requests)
     while engine.triton.in_work < WINDOW:
         await asyncio.sleep(0.001)
     call.cancel()
+    await asyncio.sleep(0.05)
+    engine.triton.gate.set()
     while engine.triton.in_work:
         await asyncio.sleep(0.001)
     assert len(engine.triton.calls) == WINDOW
-    engine.triton.gate.set()
     assert len(await index(stub, b"1")) == 1
     assert [items for _, items in await engine.collections()] == [1]
 
