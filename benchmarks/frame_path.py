@@ -1,8 +1,10 @@
-"""How the full frame should reach the crops on this machine: three ways, measured.
+"""How the full frame should reach the crops on this machine: the ways there are, measured.
 
     python -m benchmarks.frame_path --images DIR --json OUT [--rounds 5]
 
-- `frame`: the ensemble hands the frame to BLS, which cuts the crops;
+- `frame`: as shipped: the ensemble hands frames up to 1920 x 1080 to BLS, which cuts the crops, and
+  BLS decodes larger pictures again;
+- `always`: the ensemble hands over every frame, whatever its size;
 - `decode`: BLS decodes the picture again, the frame crosses no process border;
 - `crop_model`: a model inside the ensemble cuts every box of score 0.25 or more, BLS gets crops.
 
@@ -30,7 +32,7 @@ from cropseek.client import Client
 from cropseek.rpc.server import running_server
 from cropseek.settings import Settings
 
-WAYS = ("frame", "decode", "crop_model")
+WAYS = ("frame", "always", "decode", "crop_model")
 
 _DECODE = """
 from cropseek.vision.crop import crop_boxes
@@ -151,6 +153,8 @@ def _change(repository: Path, way: str) -> None:
     """Rewrite a copy of the model repository so that the frame goes another way."""
     model = repository / "image_search" / "1" / "model.py"
     ensemble = repository / "detect" / "configs" / "cpu.pbtxt"
+    if way in ("always", "crop_model"):
+        _replace(repository / "preprocess" / "1" / "model.py", "to_send(frame)", "frame")
     if way == "decode":
         _insert_before_class(model, _DECODE)
         _replace(ensemble, f",\n  {_FRAME_OUTPUT}", "")
