@@ -101,8 +101,9 @@ class Demo:
     @property
     def headline(self) -> str:
         """How it went, in one line."""
-        known = self.count("right") + self.count("wrong")
-        return f"{self.count('right')} of {known} objects found again"
+        known, new = self.count("right") + self.count("wrong"), self.count("new")
+        line = f"{self.count('right')} of {known} objects found again"
+        return f"{line}, {new} never indexed" if new else line
 
     @property
     def frames_between(self) -> int:

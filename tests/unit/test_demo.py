@@ -87,7 +87,7 @@ def test_right_answers_are_those_in_the_same_place_of_the_shot(demo: Demo) -> No
 def test_verdicts_are_counted() -> None:
     demo = made("right", "wrong", "new", "right")
     assert [found.verdict for found in demo.objects] == ["right", "wrong", "new", "right"]
-    assert demo.headline == "2 of 3 objects found again"
+    assert demo.headline == "2 of 3 objects found again, 1 never indexed"
     assert demo.to_dict()["objects"][0]["neighbors"][0]["right"] is True
 
 
@@ -121,7 +121,7 @@ def test_the_page_needs_nothing_else() -> None:
     assert not re.search(r"https?://|@import|<script|\$\w", text)
     assert text.count('class="object"') == 3
     assert "2 objects found again" in text
-    for words in ("found again", "something else is nearer", "not in the collection"):
+    for words in ("found again", "something else is nearer", "never indexed"):
         assert words in text
 
 

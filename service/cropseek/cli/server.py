@@ -58,9 +58,12 @@ def serve(
     """
     from cropseek.cli import show
     from cropseek.cli.connect import make_settings
+    from cropseek.cli.failures import stderr
     from cropseek.rpc.server import serve as run_server
 
     settings = make_settings(host=host, port=port, data_dir=data_dir)
+    if stderr.is_terminal:
+        stderr.print("starting Triton and its models, a few seconds …")
     run_server(
         settings,
         on_ready=lambda running: show.print_serving(

@@ -26,7 +26,7 @@ _LOOK_ALIKES_SHOWN = 3
 _VERDICTS = {
     "right": "[green]yes[/green]",
     "wrong": "[red]no[/red]",
-    "new": "[dim]unseen[/dim]",
+    "new": "[dim]new[/dim]",
 }
 
 
@@ -145,7 +145,7 @@ def print_demo(demo: Demo, page: Path, ready_s: float, took_s: float, *, as_json
     table = _table()
     table.add_column("object", no_wrap=True)
     table.add_column("nearest look-alikes: frame and similarity", no_wrap=True)
-    table.add_column("same?", no_wrap=True)
+    table.add_column("again?", no_wrap=True)
     for found in demo.objects:
         name = f"{found.detection.label} {found.detection.score:.2f}"
         table.add_row(name, _look_alikes(found), _VERDICTS[found.verdict])

@@ -32,7 +32,7 @@ _STAGES = {
 _VERDICTS = {
     "right": "✓ found again",
     "wrong": "✗ something else is nearer",
-    "new": "not in the collection",
+    "new": "never indexed",
 }
 
 
