@@ -16,6 +16,7 @@ import psutil
 import pytest
 from PIL import Image
 
+from cropseek.catalog import Catalog
 from cropseek.client import Client
 from cropseek.client.results import IndexItem
 from cropseek.errors import (
@@ -167,6 +168,30 @@ def test_a_model_process_that_dies_ends_the_server(frames: list[bytes], tmp_path
     assert server.returncode == 1
     assert "a model's process has died" in errors
     _assert_nothing_left(tmp_path)
+
+
+def test_a_stream_ends_in_order_when_the_server_stops(frames: list[bytes], tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cropseek", "serve", "--port", "0", "--data-dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    target = re.search(r"127\.0\.0\.1:\d+", server.stdout.readline())
+    assert target is not None
+    told: list[int] = []
+    with Client(target[0]) as client:
+        stream = client.index_images(IndexItem(frames[0]) for _ in range(5000))
+        first = next(stream)
+        assert first.indexed is not None
+        told += first.indexed.item_ids
+        server.send_signal(signal.SIGTERM)
+        with pytest.raises(NotReady, match="the server is stopping"):
+            told.extend(i for kept in stream if kept.indexed for i in kept.indexed.item_ids)
+    assert server.wait(30) == 0
+    server.stdout.close()
+    with Catalog(tmp_path) as catalog:
+        assert list(catalog.items(told)) == told
 
 
 def test_nothing_is_left_when_the_server_is_killed_at_work(

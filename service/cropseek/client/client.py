@@ -234,7 +234,7 @@ class _Sending:
                     continue
                 self._book.append(None)
                 yield request
-        except Exception as error:
+        except Exception as error:  # the caller's own, raised again by check_finished
             self._failure = error
 
     def unsent_before_next_answer(self) -> Iterator[tuple[Any, CropseekError]]:

@@ -76,7 +76,7 @@ class Follower:
         while not stop.wait(wait_s):
             try:
                 wait_s = _YIELD_S if self.catch_up(bite) else poll_s
-            except Exception:
+            except Exception:  # a thread must outlive a bad moment of the disk
                 _log.exception("could not read the catalog's change log")
                 wait_s = 10 * poll_s
 

@@ -55,7 +55,7 @@ def _unary(handler: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any]
     async def guarded(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         try:
             return await handler(request, context)
-        except Exception as error:
+        except Exception as error:  # a bug too ends as a status with an id
             await _abort(context, error)
 
     return guarded
@@ -70,7 +70,7 @@ def _stream(
         try:
             async for answer in handler(requests, context):
                 yield answer
-        except Exception as error:
+        except Exception as error:  # a bug too ends as a status with an id
             await _abort(context, error)
 
     return guarded

@@ -118,7 +118,7 @@ class Servicer(CropseekServiceServicer):
                     if isinstance(outcome, Exception):
                         raise outcome
                     answer.indexed.CopyFrom(await self._keep(request, outcome))
-                except Exception as error:
+                except Exception as error:  # one picture's fault, told in its own answer
                     answer.error.CopyFrom(convert.error(public_error(error)))
                 yield answer
                 position += 1
@@ -214,7 +214,7 @@ async def in_order(
             request, task = entry
             try:
                 outcome: Result | Exception = await task
-            except Exception as error:
+            except Exception as error:  # the outcome, for whoever reads it
                 outcome = error
             yield request, outcome
             room.release()
