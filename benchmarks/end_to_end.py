@@ -54,7 +54,7 @@ def main() -> None:
     print(f"{len(pictures)} pictures, {arguments.rounds} rounds, {usable_cores()} cores")
     with ExitStack() as opened:
         client = opened.enter_context(served()).client
-        _index(client, pictures)
+        index(client, pictures)
         plain = Stages()
         _gate(client, plain, pictures)
         contestants: dict[str, Measure] = {
@@ -89,7 +89,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _index(client: Client, pictures: Sequence[bytes]) -> None:
+def index(client: Client, pictures: Sequence[bytes]) -> None:
+    """Store the pictures, so that a search has something to find."""
     items = (IndexItem(picture, source=str(i)) for i, picture in enumerate(pictures))
     for outcome in client.index_images(items):
         assert outcome.error is None, outcome.error

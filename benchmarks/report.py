@@ -83,6 +83,19 @@ def _end_to_end(result: Any) -> str:
     )
 
 
+def _cpu_time(result: Any) -> str:
+    rounds = result["core_ms_a_picture"]
+    server = {
+        who: statistics.median(r["server"].get(who, 0.0) for r in rounds)
+        for who in rounds[0]["server"]
+    }
+    rows = [[who, f"{server[who]:.1f}"] for who in sorted(server, key=server.__getitem__)[::-1]]
+    total = statistics.median(sum(r["server"].values()) for r in rounds)
+    bare = statistics.median(r["bare"]["stages"] for r in rounds)
+    rows += [["all of it", f"{total:.1f}"], ["bare stages, no server", f"{bare:.1f}"]]
+    return _table(["", "core-ms a picture, median"], rows) + _machine(result)
+
+
 def _frame_path(result: Any) -> str:
     rounds = result["rounds"]
     figures = list(rounds[0]["frame"])
@@ -138,6 +151,7 @@ def _detector_map(result: Any) -> str:
 
 _TABLES: dict[str, Callable[[Any], str]] = {
     "end_to_end": _end_to_end,
+    "cpu_time": _cpu_time,
     "frame_path": _frame_path,
     "orchestration": _orchestration,
     "footprint": _footprint,
