@@ -11,7 +11,7 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.10 python3,$(if 
 FITTING = sh -c 'command -v "$$0" >/dev/null && "$$0" -c "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))" 2>/dev/null'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-export serve lint format proto models lock wheel clean check-system
+.PHONY: help demo test test-export serve lint format proto configs models lock wheel clean check-system
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: $(VENV)/installed ## Format the code
 proto: $(VENV)/installed ## Generate service/cropseek/pb from proto/
 	@$(PY) -m grpc_tools.protoc -I cropseek/pb=proto/cropseek/v1 \
 		--python_out=service --pyi_out=service --grpc_python_out=service cropseek/pb/cropseek.proto
+
+configs: $(VENV)/installed ## Render every model's config.pbtxt files
+	@$(PY) -m cropseek.triton.profiles model_repository
 
 $(EXPORT_VENV)/installed: requirements-export.lock pyproject.toml $(VENV)/installed
 	@[ -x $(EXPORT_PY) ] || $(PY) -m venv $(EXPORT_VENV)

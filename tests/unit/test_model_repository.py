@@ -183,7 +183,7 @@ def test_image_search_knows_its_embedder() -> None:
     assert dims == (3, side, side)
     assert side == TABLES["embedder"]["input_size"]
     assert parameter(MODEL, "most_crops") == CONFIGS["embedder"].max_batch_size
-    assert set(CONFIGS[MODEL].parameters) == {"crop_side", "most_crops"}
+    assert set(CONFIGS[MODEL].parameters) == {"bls_models", "crop_side", "most_crops"}
 
 
 def test_a_search_takes_every_vector_of_a_picture_at_once() -> None:

@@ -57,6 +57,15 @@ def test_the_packaged_files_stay_as_they_are(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "target").iterdir()] == ["image_search"]
 
 
+@pytest.mark.parametrize("profile", ["t4", "a100", "h100"])
+def test_a_gpu_profile_is_served_as_it_is(tmp_path: Path, profile: str) -> None:
+    """Its instances are per GPU: the cores have no part in them."""
+    prepare_repository(REPOSITORY, tmp_path, profile, 48)
+    for made in tmp_path.iterdir():
+        path = Path(made.name, "configs", f"{profile}.pbtxt")
+        assert (tmp_path / path).read_text() == (REPOSITORY / path).read_text()
+
+
 def test_links_hold_wherever_they_are_read_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,3 +132,14 @@ def test_the_onnxruntime_backend_is_ours(tmp_path: Path) -> None:
     prepare_backends(tmp_path / "server", "3.11", tmp_path / "backends")
     model = tmp_path / "backends" / "onnxruntime" / "model.py"
     assert "class TritonPythonModel" in model.read_text(encoding="utf-8")
+
+
+def test_other_python_based_backends_may_be_added(tmp_path: Path) -> None:
+    """Beside ours, each by its name."""
+    make_server(tmp_path / "server", stub=True)
+    model = tmp_path / "model.py"
+    model.write_text("another")
+    prepare_backends(tmp_path / "server", "3.11", tmp_path / "backends", {"other": model})
+    names = {path.name for path in (tmp_path / "backends").iterdir()}
+    assert names == {"python", "onnxruntime", "other"}
+    assert (tmp_path / "backends" / "other" / "model.py").read_text() == "another"

@@ -14,8 +14,8 @@ from cropseek.types import PictureOptions
 class TritonPythonModel:
     def initialize(self, args):
         parameters = json.loads(args["model_config"])["parameters"]
-        value = {name: int(entry["string_value"]) for name, entry in parameters.items()}
-        self._pipeline = Pipeline(call_model, value["crop_side"], value["most_crops"])
+        side, most = (int(parameters[k]["string_value"]) for k in ("crop_side", "most_crops"))
+        self._pipeline = Pipeline(call_model, side, most)
 
     def execute(self, requests):
         return [self._search(request) for request in requests]

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -70,11 +71,13 @@ class TritonServer:
     """A running tritonserver on a free loopback port; a context manager.
 
     Its files are under `<data_dir>/run`, made anew at each start: whoever starts one must own the
-    data directory. Start it from a thread that lives as long as the server.
+    data directory. Start it from a thread that lives as long as the server. `backends` are
+    Python-based backends besides ours, the `model.py` of each by its name.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, backends: Mapping[str, Path] | None = None) -> None:
         self._settings = settings
+        self._backends = backends
         self._run_dir = settings.data_dir.resolve() / "run"
         self._log_path = self._run_dir / "triton.log"
         digest = hashlib.sha256(str(self._run_dir).encode()).hexdigest()
@@ -170,7 +173,7 @@ class TritonServer:
 
     def _prepare(self, install: TritonInstall) -> None:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        prepare_backends(install.root, version, self._run_dir / "backends")
+        prepare_backends(install.root, version, self._run_dir / "backends", self._backends)
         prepare_repository(
             self._settings.model_repository,
             self._run_dir / "models",

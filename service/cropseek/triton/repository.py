@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from google.protobuf import text_format
-from tritonclient.grpc.model_config_pb2 import ModelConfig
-
 from cropseek.errors import SetupError
+from cropseek.triton.config import ModelConfig
 
 # What was tried is in docs/performance.md, "The thread plan".
 PICTURES_PER_CORE = 2  # a BLS instance works on one picture, and waits for models most of the time
 _INSTANCES_PER_CORE = {"image_search": PICTURES_PER_CORE, "detector": 1, "embedder": 1}
+_OURS = {"onnxruntime": Path(__file__).parent / "backends" / "onnxruntime" / "model.py"}
 
 
 def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> None:
-    """Make `target` the repository a server reads: `source` with instance counts for `cores`.
+    """Make `target` the repository a server reads: `source` with the configurations of `profile`.
 
-    Everything is linked; only the configurations of `profile` are written anew. Raises `SetupError`
-    if a model has none for it.
+    Everything else is linked. In the profile `cpu` there are as many instances as suits `cores`; a
+    GPU profile's counts are per GPU. Raises `SetupError` if a model has none for the profile.
     """
     for model in sorted(path for path in source.iterdir() if path.is_dir()):
         (target / model.name / "configs").mkdir(parents=True)
@@ -28,26 +29,34 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
                 (target / model.name / part.name).symlink_to(part.resolve())
         config = model / "configs" / f"{profile}.pbtxt"
         if not config.is_file():
-            known = ", ".join(sorted(path.stem for path in config.parent.glob("*.pbtxt")))
+            stems = (path.stem for path in config.parent.glob("*.pbtxt"))
+            known = ", ".join(sorted(stems, key=lambda stem: (stem != "cpu", stem)))
             raise SetupError(
                 f"profile: expected one of {known or '(none)'}, got {profile!r}: no {config}"
             )
         text = config.read_text(encoding="utf-8")
-        if model.name in _INSTANCES_PER_CORE:
+        if profile == "cpu" and model.name in _INSTANCES_PER_CORE:
             text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
 
 def _with_instances(text: str, count: int) -> str:
-    config = text_format.Parse(text, ModelConfig())
-    config.instance_group[0].count = count
-    return str(text_format.MessageToString(config))
+    config = ModelConfig.from_pbtxt(text)
+    first, *others = config.instance_group
+    groups = (replace(first, count=count), *others)
+    return replace(config, instance_group=groups).to_pbtxt()
 
 
-def prepare_backends(server_root: Path, python_version: str, target: Path) -> None:
+def prepare_backends(
+    server_root: Path,
+    python_version: str,
+    target: Path,
+    extra: Mapping[str, Path] | None = None,
+) -> None:
     """Make `target` a backend directory: the server's Python backend with its stub, and ours.
 
     `server_root` holds `backends/python` and, in the wheel, `python_backend_stubs/<version>`.
+    `extra` are more Python-based backends: the `model.py` of each, by its name.
     """
     python = target / "python"
     python.mkdir(parents=True)
@@ -58,6 +67,6 @@ def prepare_backends(server_root: Path, python_version: str, target: Path) -> No
     for path in sources:
         if path.is_file():  # copied: Triton refuses a library that a link leads out to
             shutil.copy2(path, python)
-    ours = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
-    (target / "onnxruntime").mkdir()
-    (target / "onnxruntime" / "model.py").symlink_to(ours)
+    for name, model in (_OURS | dict(extra or {})).items():
+        (target / name).mkdir()
+        (target / name / "model.py").symlink_to(model.resolve())
