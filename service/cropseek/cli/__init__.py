@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cropseek.cli import pictures, server
+from cropseek.cli import pictures, repo, server
 from cropseek.cli.failures import print_error
 from cropseek.errors import CropseekError
 
@@ -65,6 +65,7 @@ for _command in (
     server.doctor,
 ):
     app.command()(_command)
+app.add_typer(repo.app, name="repo")
 
 
 def main() -> None:

@@ -1,0 +1,238 @@
+"""`cropseek repo …`: check, draw and build Triton model repositories, ours or anybody's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cropseek.cli import options
+from cropseek.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cropseek.triton.check import Finding, Repository
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def repo() -> None:
+    """Check, draw and build Triton model repositories, ours or anybody's."""
+
+
+class FailOn(str, Enum):
+    """`--fail-on`: from which severity on the exit code is 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NEVER = "never"
+
+
+Repositories = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH",
+        help="Repositories (folders of model folders), model folders, or their config files.",
+        show_default=False,
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Read configs/NAME.pbtxt, as --model-config-name does.  "
+        "[dim]\\[default: config.pbtxt, and every profile there is][/dim]",
+    ),
+]
+TritonVersion = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X.Y", help="Report fields that a server of this version does not know yet."
+    ),
+]
+Cores = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Report more CPU instances than cores.")
+]
+Gpus = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Report instances on GPUs beyond these.")
+]
+
+
+@app.command()
+def check(
+    paths: Repositories,
+    profile: Profile = None,
+    triton_version: TritonVersion = None,
+    cores: Cores = None,
+    gpus: Gpus = None,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="From which severity on the exit code is 1.")
+    ] = FailOn.ERROR,
+    as_json: options.Json = False,
+) -> None:
+    """Find what a server would refuse, or fail at later, before one is started.
+
+    [bold]# noqa: E009[/bold] at the end of a line of a configuration hides a rule there,
+    [bold]# noqa-file: E009[/bold] in the whole file.
+    [bold]cropseek repo explain[/bold] lists the rules.
+    """
+    from cropseek.triton.check import Options, Severity, check_repository, read_repository
+
+    facts = Options(_version(triton_version), cores, gpus)
+    counts: Counter[Severity] = Counter()
+    models: set[Path] = set()
+    for root, only in _repositories(paths).items():
+        for name in [profile] if profile is not None else _profiles(root):
+            repository = read_repository(root, name)
+            findings = [
+                finding
+                for finding in check_repository(repository, facts)
+                if not only or finding.model in only
+            ]
+            counts.update(finding.rule.severity for finding in findings)
+            models |= {model.folder for model in repository.models.values()}
+            _report(repository, findings, as_json)
+    if not as_json:
+        _summary(counts, len(models))
+    failing = {FailOn.ERROR: [Severity.ERROR], FailOn.WARNING: list(Severity), FailOn.NEVER: []}
+    if any(counts[severity] for severity in failing[fail_on]):
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A rule's code.", show_default=False)
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a rule means and why it exists; all of them without a code."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from cropseek.triton.check import RULES
+
+    if code is not None and code.upper() not in RULES:
+        raise typer.BadParameter(f"expected a rule's code ({', '.join(RULES)}), got {code!r}")
+    console = Console(highlight=False)
+    for rule in RULES.values() if code is None else [RULES[code.upper()]]:
+        if as_json:
+            print(json.dumps(_rule(rule) | {"why": rule.why}))
+        else:
+            title = Text.assemble((rule.code, "bold"), f" {rule.name}, {rule.severity.value}: ")
+            console.print(title + Text(rule.why))
+
+
+def _version(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
+        raise typer.BadParameter(f"--triton-version: expected a version like 2.51, got {text!r}")
+    return tuple(int(part) for part in text.split("."))[:2]
+
+
+def _repositories(paths: list[Path]) -> dict[Path, set[str]]:
+    """Return each repository with the models asked for, none meaning all.
+
+    Raises `InvalidInput` for a path that is not there, or a file that is no configuration.
+    """
+    found: dict[Path, set[str]] = {}
+    whole: set[Path] = set()
+    for path in paths:
+        model = _model_folder(path)
+        if model is None:
+            whole.add(path)
+            found.setdefault(path, set())
+        else:
+            found.setdefault(model.parent, set()).add(model.name)
+    return {root: set() if root in whole else only for root, only in found.items()}
+
+
+def _model_folder(path: Path) -> Path | None:
+    """Return the model's folder that a path is or lies in; None if it is a repository."""
+    from cropseek.triton.check.repository import CONFIG, PROFILES
+
+    if path.is_dir():
+        absolute = path.resolve()
+        is_model = (path / CONFIG).exists() or (path / PROFILES).is_dir()
+        return (absolute if path.name in ("", "..") else path) if is_model else None
+    if not path.exists():
+        raise InvalidInput(f"{path}: expected a repository, a model folder or a config, found none")
+    if path.suffix != ".pbtxt":
+        raise InvalidInput(f"{path}: expected a folder or a .pbtxt file")
+    folder = path.parent.parent if path.parent.name == PROFILES else path.parent
+    return folder if folder.name else folder.resolve()
+
+
+def _profiles(root: Path) -> list[str | None]:
+    from cropseek.triton.check import profiles_of
+
+    return profiles_of(root)
+
+
+def _report(repository: Repository, findings: list[Finding], as_json: bool) -> None:
+    if as_json:
+        document = {
+            "repository": str(repository.root),
+            "profile": repository.profile,
+            "models": sorted(repository.models),
+            "findings": [_finding(finding) for finding in findings],
+        }
+        print(json.dumps(document))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from cropseek.triton.check import Severity
+
+    console = Console(highlight=False)
+    for finding in findings:
+        color = "red" if finding.rule.severity is Severity.ERROR else "yellow"
+        where = f"{_shown(finding.file)}:{finding.place.line}:{finding.place.column}"
+        line = Text.assemble(
+            (where, "bold"), ": ", (finding.rule.code, color), f" {finding.message}"
+        )
+        console.print(line, soft_wrap=True)
+        if finding.remedy:
+            console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
+
+
+def _summary(counts: Counter[Any], models: int) -> None:
+    from cropseek.triton.check import Severity
+
+    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
+    said = ", ".join(
+        _number(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count
+    )
+    print(f"{said or 'nothing found'} in {_number(models, 'model')}")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _shown(path: Path) -> Path:
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def _rule(rule: Any) -> dict[str, Any]:
+    return {"code": rule.code, "name": rule.name, "severity": rule.severity.value}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return _rule(finding.rule) | {
+        "model": finding.model,
+        "file": str(finding.file),
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "message": finding.message,
+        "remedy": finding.remedy,
+    }

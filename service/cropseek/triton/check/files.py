@@ -1,0 +1,130 @@
+"""Rules about what lies in a model's folder: versions, model files, labels, DALI's second file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.repository import CONFIG, PROFILES, Model
+from cropseek.triton.config import read_pbtxt
+
+# What a backend loads from a version folder unless the configuration names another; any of them.
+DEFAULT_FILES: dict[str, tuple[str, ...]] = {
+    "dali": ("model.dali", "dali.py"),
+    "onnxruntime": ("model.onnx",),
+    "openvino": ("model.xml",),
+    "python": ("model.py",),
+    "pytorch": ("model.pt",),
+    "tensorrt": ("model.plan",),
+    "vllm": ("model.json",),
+}
+_TENSORFLOW: dict[str, tuple[str, ...]] = {
+    "tensorflow_graphdef": ("model.graphdef",),
+    "tensorflow_savedmodel": ("model.savedmodel",),
+}
+_COMPLETED_FROM = (  # files by which the server knows the backend where nothing names it
+    "model.onnx",
+    "model.plan",
+    "model.pt",
+    "model.graphdef",
+    "model.savedmodel",
+    "model.py",
+    "model.xml",
+)
+
+
+def config_findings(model: Model) -> Iterator[Finding]:
+    """Yield what is missing where nothing, or nothing usable, says what runs the model."""
+    for version, names in model.versions.items():
+        if CONFIG in names:
+            finding = model.finding(
+                "R005", (), f"{CONFIG} in the version folder {version}/", "move it one folder up"
+            )
+            yield finding
+    if model.backend or any(set(names) & set(_COMPLETED_FROM) for names in model.versions.values()):
+        return
+    if model.config_file is None:
+        yield model.finding("R003", (), f"no {CONFIG}, and no file that says what this model is")
+    elif not model.faults and model.text:
+        yield model.finding("M001", (), "neither backend nor platform is set", 'backend: "…"')
+    elif not model.text:
+        yield model.finding("M001", (), "the configuration is empty", 'backend: "…"')
+
+
+def version_findings(model: Model) -> Iterator[Finding]:
+    """Yield what is wrong with the version folders and the files in them."""
+    for name in model.ignored:
+        yield model.finding(
+            "V004", (), f"the folder {name!r} is no version and is ignored", "name it 1, 2, …"
+        )
+    policy = model.config.version_policy
+    pinned = policy.specific.versions if policy is not None and policy.specific else ()
+    for number, version in enumerate(pinned):
+        if version not in model.versions:
+            existing = ", ".join(map(str, sorted(model.versions))) or "none"
+            yield model.finding(
+                "V002",
+                ("version_policy", "specific", "versions", number),
+                f"version {version} has no folder",
+                f"there are: {existing}",
+            )
+    if not model.versions:
+        yield model.finding("V001", (), "no version folder", f"mkdir {model.name}/1")
+    wanted = _model_files(model)
+    for version in model.served_versions:
+        if wanted and not set(wanted) & model.versions[version]:
+            yield model.finding(
+                "V003",
+                ("default_model_filename",)
+                if model.config.default_model_filename
+                else ("backend",),
+                f"version {version} has no {' or '.join(wanted)}",
+                f"there is: {', '.join(sorted(model.versions[version])) or 'nothing'}",
+            )
+
+
+def _model_files(model: Model) -> tuple[str, ...]:
+    """Return the files of which a version needs one; none if that is not known."""
+    named = model.config.default_model_filename
+    default = _TENSORFLOW.get(model.config.platform or "", DEFAULT_FILES.get(model.backend, ()))
+    if named and model.backend != "ensemble" and "/" not in named:
+        return (named,)
+    return () if named else default
+
+
+def label_findings(model: Model) -> Iterator[Finding]:
+    """Yield label files that are not there."""
+    for number, output in enumerate(model.config.output):
+        if output.label_filename and not (model.folder / output.label_filename).is_file():
+            yield model.finding(
+                "T009",
+                ("output", number, "label_filename"),
+                f"no file {output.label_filename} in the model's folder",
+            )
+
+
+def dali_findings(model: Model) -> Iterator[Finding]:
+    """Yield what the DALI backend, which reads a file of its own, would find wrong."""
+    file = model.config_file
+    if model.backend != "dali" or file is None or file.parent.name != PROFILES:
+        return
+    root = model.folder / CONFIG
+    wanted = model.config.max_batch_size or 0
+    try:
+        read, _ = read_pbtxt(root.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        yield model.finding(
+            "X001",
+            ("max_batch_size",),
+            f"DALI reads max_batch_size from {CONFIG} beside {PROFILES}/, which is not there",
+            f"add one with max_batch_size: {wanted}",
+        )
+        return
+    there = read.config.max_batch_size or 0
+    if there != wanted:
+        yield model.finding(
+            "X001",
+            ("max_batch_size",),
+            f"max_batch_size is {wanted} here and {there} in {CONFIG}, which DALI reads",
+            "make them equal",
+        )

@@ -1,0 +1,42 @@
+"""What the checker says: findings, each of a rule with a code."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+from cropseek.triton.pbtxt import Place
+
+
+class Severity(enum.Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # the server refuses it, or requests fail
+    WARNING = "warning"  # it works, and is probably not what was meant
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: its code, what it is called, how bad a breach is, and why it exists."""
+
+    code: str
+    name: str
+    severity: Severity
+    why: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A breach of a rule in a model: where, what is wrong, and what to do.
+
+    `tensor` is the ensemble's name of the tensor that it is about, for the drawing.
+    """
+
+    rule: Rule
+    model: str
+    file: Path
+    place: Place
+    message: str
+    remedy: str = ""
+    tensor: str | None = None

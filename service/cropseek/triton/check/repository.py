@@ -1,0 +1,306 @@
+"""A model repository as it lies on disk: folders, files and configurations, read once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.rules import RULES
+from cropseek.triton.config import ModelConfig, Read, read_pbtxt
+from cropseek.triton.pbtxt import Fault, Kind, Place
+
+CONFIG = "config.pbtxt"
+PROFILES = "configs"
+BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
+_MAX_CONFIG_BYTES = 16 * 2**20
+_CODES = {
+    Kind.SYNTAX: "S001",
+    Kind.UNKNOWN_FIELD: "S002",
+    Kind.VALUE: "S003",
+    Kind.REPEATED: "S004",
+    Kind.MAP_ENTRY: "S005",
+}
+_NO_CONFIG, _ = read_pbtxt("")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's folder: what lies in it, and its configuration as far as it was understood.
+
+    `config_file` is None if there is none; `versions` has the names in each version folder;
+    `entries` the names beside them; `ignored` the folders that look like versions and are none.
+    """
+
+    name: str
+    folder: Path
+    config_file: Path | None
+    text: str
+    read: Read
+    versions: Mapping[int, frozenset[str]]
+    entries: frozenset[str]
+    ignored: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration; empty if there is none."""
+        return self.read.config
+
+    @property
+    def file(self) -> Path:
+        """Where a finding about this model is shown."""
+        return self.config_file or self.folder
+
+    @cached_property
+    def backend(self) -> str:
+        """What runs it: "ensemble", a backend's name, or "" if nothing says so."""
+        return backend_of(self.config)
+
+    @cached_property
+    def served_versions(self) -> tuple[int, ...]:
+        """The versions that its policy serves, of those that exist."""
+        policy = self.config.version_policy
+        existing = sorted(self.versions)
+        if policy is not None and policy.specific is not None:
+            return tuple(v for v in existing if v in policy.specific.versions)
+        if policy is not None and policy.all is not None:
+            return tuple(existing)
+        newest = (policy.latest.num_versions if policy and policy.latest else None) or 1
+        return tuple(existing[-newest:])
+
+    @cached_property
+    def is_completed(self) -> bool:
+        """Whether the server, or the model itself, completes what the configuration leaves out."""
+        if self.config_file is None or self.backend in SELF_DESCRIBING:
+            return True
+        return "auto_complete_config" in self.python_source
+
+    @cached_property
+    def max_batch_size(self) -> int | None:
+        """The batch size; None if it may be completed."""
+        written = self.config.max_batch_size
+        return None if written is None and self.is_completed else written or 0
+
+    @cached_property
+    def python_source(self) -> str:
+        """The text of a Python model that is served; "" if there is none to be read."""
+        if self.backend != "python":
+            return ""
+        for version in self.served_versions:
+            file = self.folder / str(version) / (self.config.default_model_filename or "model.py")
+            try:
+                return file.read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+        return ""
+
+    @cached_property
+    def calls(self) -> tuple[str, ...]:
+        """The models that it says it calls by BLS."""
+        names = self.config.parameters.get(BLS_PARAMETER, "").split(",")
+        return tuple(name.strip() for name in names if name.strip())
+
+    def finding(
+        self,
+        code: str,
+        path: tuple[str | int, ...],
+        message: str,
+        remedy: str = "",
+        tensor: str | None = None,
+    ) -> Finding:
+        """Return a finding about a field of the configuration."""
+        place = self.read.place(path)
+        return Finding(RULES[code], self.name, self.file, place, message, remedy, tensor)
+
+
+# Backends whose model files say what goes in and out, so that the server completes configurations.
+SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "pytorch", "fil")
+PLATFORM_BACKENDS = {
+    "ensemble": "ensemble",
+    "onnxruntime_onnx": "onnxruntime",
+    "pytorch_libtorch": "pytorch",
+    "tensorflow_graphdef": "tensorflow",
+    "tensorflow_savedmodel": "tensorflow",
+    "tensorrt_plan": "tensorrt",
+}
+
+
+def backend_of(config: ModelConfig) -> str:
+    """Return what runs a model, by its `backend` or its `platform`; "" if neither is set."""
+    if config.platform == "ensemble" or config.backend == "ensemble":
+        return "ensemble"
+    return config.backend or PLATFORM_BACKENDS.get(config.platform or "", config.platform or "")
+
+
+@dataclass
+class Repository:
+    """Every model of a repository, under one profile, and what could not be read."""
+
+    root: Path
+    profile: str | None
+    models: dict[str, Model] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def profiles_of(root: Path) -> list[str | None]:
+    """Return the profiles that a repository has: None is the one of plain config.pbtxt files.
+
+    A repository whose models have only `configs/` is served by profile alone.
+    """
+    named: set[str] = set()
+    plain = True
+    for folder in _model_folders(root, []):
+        configs = [path for path in _listed(folder / PROFILES) if path.suffix == ".pbtxt"]
+        named |= {path.stem for path in configs}
+        plain = plain and (not configs or (folder / CONFIG).exists())
+    found: list[str | None] = [*sorted(named)]
+    return [None, *found] if plain else found
+
+
+def read_repository(root: Path, profile: str | None = None) -> Repository:
+    """Read a repository as a server with `--model-config-name=profile` would find it."""
+    repository = Repository(root, profile)
+    for folder in _model_folders(root, repository.findings):
+        model = _read_model(folder, profile, repository.findings)
+        if model is not None:
+            repository.models[model.name] = model
+    if not repository.models and not repository.findings:
+        repository.findings.append(_nothing_here(root))
+    return repository
+
+
+def _nothing_here(root: Path) -> Finding:
+    near = sorted({path.parent.parent for path in _nearby_configs(root)})
+    remedy = f"did you mean {near[0]}?" if near else "each model is a folder with a config.pbtxt"
+    return Finding(RULES["R001"], "", root, Place(1, 1), "no models in this folder", remedy)
+
+
+def _nearby_configs(root: Path) -> Iterator[Path]:
+    for folder, folders, files in os.walk(root):
+        if CONFIG in files:
+            yield Path(folder) / CONFIG
+            return
+        folders.sort()
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
+    try:
+        entries = sorted(root.iterdir())
+    except OSError as error:
+        findings.append(_unreadable(root, "", error))
+        return []
+    folders = []
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        try:
+            entry.stat()
+            if entry.is_dir():
+                folders.append(entry)
+        except OSError as error:
+            findings.append(_unreadable(entry, entry.name, error))
+    return folders
+
+
+def _unreadable(path: Path, model: str, error: OSError) -> Finding:
+    reason = error.strerror or str(error)
+    if error.errno == 40:  # ELOOP
+        reason = "a symbolic link that leads back to itself"
+    return Finding(RULES["R002"], model, path, Place(1, 1), f"cannot be read: {reason}")
+
+
+def _read_model(folder: Path, profile: str | None, findings: list[Finding]) -> Model | None:
+    try:
+        entries = list(os.scandir(folder))
+        versions, ignored = _versions(entries)
+    except OSError as error:
+        findings.append(_unreadable(folder, folder.name, error))
+        return None
+    config_file, text, read = None, "", _NO_CONFIG
+    faults: list[Fault] = []
+    for candidate in _config_candidates(folder, profile):
+        if not os.path.lexists(candidate):
+            continue
+        config_file = candidate
+        content = _read_text(candidate, folder.name, findings)
+        if content is not None:
+            text = content
+            read, faults = read_pbtxt(text)
+        break
+    names = frozenset(entry.name for entry in entries)
+    if config_file is None and not versions and not names & {CONFIG, PROFILES}:
+        return None  # a folder of something else
+    return Model(
+        folder.name, folder, config_file, text, read, versions, names, ignored, tuple(faults)
+    )
+
+
+def _config_candidates(folder: Path, profile: str | None) -> list[Path]:
+    named = [folder / PROFILES / f"{profile}.pbtxt"] if profile is not None else []
+    return [*named, folder / CONFIG]
+
+
+def _read_text(path: Path, model: str, findings: list[Finding]) -> str | None:
+    def refused(code: str, message: str) -> None:
+        findings.append(Finding(RULES[code], model, path, Place(1, 1), message))
+
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            refused("S006", "expected a file of text, got something else")
+            return None
+        if size > _MAX_CONFIG_BYTES:
+            refused("S006", f"expected text, got {size} bytes")
+            return None
+        raw = path.read_bytes()
+    except OSError as error:
+        findings.append(_unreadable(path, model, error))
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        refused("S006", f"expected UTF-8 text, got byte 0x{raw[error.start]:02x} at {error.start}")
+        return None
+    if "\0" in text:
+        refused("S006", f"expected text, got a zero byte at {text.index(chr(0))}")
+        return None
+    return text
+
+
+def _versions(
+    entries: list[os.DirEntry[str]],
+) -> tuple[dict[int, frozenset[str]], tuple[str, ...]]:
+    versions: dict[int, frozenset[str]] = {}
+    ignored = []
+    for entry in entries:
+        if not entry.name[:1].isdigit() or not entry.is_dir():
+            continue
+        if entry.name.isdecimal() and entry.name.isascii() and not entry.name.startswith("0"):
+            versions[int(entry.name)] = frozenset(os.listdir(entry.path))
+        else:
+            ignored.append(entry.name)
+    return versions, tuple(sorted(ignored))
+
+
+def text_findings(model: Model) -> Iterator[Finding]:
+    """Yield what is wrong with the text of a configuration."""
+    for fault in model.faults:
+        yield Finding(
+            RULES[_CODES[fault.kind]],
+            model.name,
+            model.file,
+            fault.place,
+            fault.message,
+            fault.remedy,
+        )

@@ -1,0 +1,415 @@
+"""How an ensemble's tensors run between its members, and the rules about that.
+
+A *wire* is a tensor of an ensemble by the ensemble's own name for it; its *ports* are where it is
+written and read: an input or output of a member, or of the ensemble itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal
+
+from cropseek.triton.check import shapes
+from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.repository import Model
+from cropseek.triton.config import Input, Output, Step
+
+Models = Mapping[str, Model]
+Path = tuple[str | int, ...]
+Side = Literal["input", "output"]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An end of a wire: a tensor `key` of a model; `step` is None at the ensemble's own.
+
+    `tensor` is what that model's configuration says of it, None if that is not known; `batches` its
+    max_batch_size; `path` is where the ensemble's configuration maps it.
+    """
+
+    model: str
+    step: int | None
+    key: str
+    tensor: Input | Output | None
+    batches: int | None
+    backend: str
+    path: Path
+
+
+@dataclass
+class Wire:
+    """A tensor of an ensemble, with who writes and who reads it."""
+
+    name: str
+    producers: list[Port] = field(default_factory=list)
+    consumers: list[Port] = field(default_factory=list)
+
+
+def steps_of(model: Model) -> tuple[Step, ...]:
+    """Return the steps of an ensemble; none for other models."""
+    scheduling = model.config.ensemble_scheduling
+    return scheduling.step if scheduling is not None else ()
+
+
+def named(tensors: Iterable[Input | Output]) -> dict[str, Input | Output] | None:
+    """Return tensors by name; None if there are none or not all have one: nothing to hold on to."""
+    listed = list(tensors)
+    if not listed or not all(tensor.name for tensor in listed):
+        return None
+    return {str(tensor.name): tensor for tensor in listed}
+
+
+def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
+    """Return the tensors of an ensemble by name."""
+    wires: dict[str, Wire] = {}
+
+    def wire(name: str) -> Wire:
+        return wires.setdefault(name, Wire(name))
+
+    batches = ensemble.max_batch_size
+    for number, tensor in enumerate(ensemble.config.input):
+        if tensor.name:
+            path: Path = ("input", number)
+            port = Port(ensemble.name, None, tensor.name, tensor, batches, "ensemble", path)
+            wire(tensor.name).producers.append(port)
+    for number, step in enumerate(steps_of(ensemble)):
+        member = models.get(step.model_name or "")
+        for key, name in step.input_map.items():
+            wire(name).consumers.append(_member_port(member, step, number, "input", key))
+        for key, name in step.output_map.items():
+            wire(name).producers.append(_member_port(member, step, number, "output", key))
+    for number, output in enumerate(ensemble.config.output):
+        if output.name:
+            path = ("output", number)
+            port = Port(ensemble.name, None, output.name, output, batches, "ensemble", path)
+            wire(output.name).consumers.append(port)
+    return wires
+
+
+def _member_port(member: Model | None, step: Step, number: int, side: Side, key: str) -> Port:
+    path: Path = ("ensemble_scheduling", "step", number, f"{side}_map", key)
+    if member is None:
+        return Port(step.model_name or "", number, key, None, None, "", path)
+    tensor = (named(getattr(member.config, side)) or {}).get(key)
+    if tensor is None and side == "input":
+        tensor = _meant(member, step, key)
+    return Port(member.name, number, key, tensor, member.max_batch_size, member.backend, path)
+
+
+def _meant(member: Model, step: Step, key: str) -> Input | Output | None:
+    """Return the input that an unknown key stands for: the only one that nothing else feeds."""
+    inputs = named(member.config.input)
+    if inputs is None:
+        return None
+    unknown, unfed = _unknown(inputs, step), _unfed(inputs, step)
+    return inputs[unfed[0]] if unknown == [key] and len(unfed) == 1 else None
+
+
+def _unknown(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
+    return [key for key in step.input_map if key not in inputs]
+
+
+def _unfed(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
+    return [
+        name
+        for name, tensor in inputs.items()
+        if name not in step.input_map and not (isinstance(tensor, Input) and tensor.optional)
+    ]
+
+
+def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
+    """Yield what is wrong with an ensemble's wiring; nothing for another model."""
+    if not steps_of(ensemble):
+        return
+    for number, step in enumerate(steps_of(ensemble)):
+        yield from _step(ensemble, models, number, step)
+    wires = wires_of(ensemble, models)
+    for wire in wires.values():
+        yield from _ends(ensemble, wire)
+        yield from _agreement(ensemble, wire)
+    yield from _data_cycle(ensemble, wires)
+
+
+def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[Finding]:
+    at: Path = ("ensemble_scheduling", "step", number)
+    if not step.model_name:
+        yield ensemble.finding("E014", at, f"step {number + 1} names no model", 'model_name: "…"')
+        return
+    for side in ("input_map", "output_map"):
+        if not getattr(step, side):
+            yield ensemble.finding(
+                "E014", at, f"step {step.model_name!r} has no {side}", f"{side} {{ key value }}"
+            )
+        yield from _double_keys(ensemble, (*at, side), step.model_name)
+    if step.model_namespace:
+        return  # a model of another repository
+    member = models.get(step.model_name)
+    if member is None:
+        yield ensemble.finding(
+            "E001",
+            (*at, "model_name"),
+            f"there is no model {step.model_name!r}",
+            f"models: {', '.join(sorted(set(models) - {ensemble.name})) or 'none'}",
+        )
+        return
+    yield from _keys(ensemble, at, step, member)
+    yield from _batch_size(ensemble, at, member)
+    version = step.model_version
+    if version is not None and version > 0 and version not in member.served_versions:
+        served = ", ".join(map(str, member.served_versions)) or "none"
+        yield ensemble.finding(
+            "E016",
+            (*at, "model_version"),
+            f"version {version} of {member.name!r} is not served",
+            f"served: {served}; -1 is the newest",
+        )
+
+
+def _double_keys(ensemble: Model, path: Path, model: str) -> Iterator[Finding]:
+    seen = set()
+    for key in ensemble.read.map_keys.get(path, ()):
+        if key in seen:
+            yield ensemble.finding(
+                "S005", (*path, str(key)), f"{model}: {key!r} is mapped twice", "remove one"
+            )
+        seen.add(key)
+
+
+def _keys(ensemble: Model, at: Path, step: Step, member: Model) -> Iterator[Finding]:
+    inputs, outputs = named(member.config.input), named(member.config.output)
+    if inputs is not None:
+        for key in _unknown(inputs, step):
+            yield ensemble.finding(
+                "E002",
+                (*at, "input_map", key),
+                f"{member.name!r} has no input {key!r}",
+                f"its inputs: {_described(inputs)}",
+                step.input_map[key],
+            )
+        for name in _unfed(inputs, step):
+            yield ensemble.finding(
+                "E004",
+                (*at, "input_map"),
+                f"{member.name!r} needs its input {name!r} ({described(inputs[name])})",
+                f'input_map {{ key: "{name}" value: "…" }}',
+            )
+    if outputs is None:
+        return
+    for key in step.output_map:
+        if key not in outputs:
+            yield ensemble.finding(
+                "E003",
+                (*at, "output_map", key),
+                f"{member.name!r} has no output {key!r}",
+                f"its outputs: {_described(outputs)}",
+                step.output_map[key],
+            )
+    if member.backend == "dali":
+        for name in outputs:
+            if name not in step.output_map:
+                yield ensemble.finding(
+                    "E015",
+                    (*at, "output_map"),
+                    f"the DALI model {member.name!r} has an output {name!r} that is not mapped",
+                    f'output_map {{ key: "{name}" value: "…" }}, and read it or hand it out',
+                )
+
+
+def described(tensor: Input | Output) -> str:
+    """Return a tensor's type and dims in short: `INT64 [ 1 ]`."""
+    kind = (tensor.data_type or "no type").removeprefix("TYPE_")
+    return f"{kind} {shapes.text(tensor.dims)}"
+
+
+def _described(tensors: Mapping[str, Input | Output]) -> str:
+    return ", ".join(f"{name} ({described(tensor)})" for name, tensor in tensors.items())
+
+
+def _batch_size(ensemble: Model, at: Path, member: Model) -> Iterator[Finding]:
+    mine, its = ensemble.max_batch_size, member.max_batch_size
+    if not mine or its is None:
+        return
+    if 0 < its < mine:
+        yield ensemble.finding(
+            "E012",
+            ("max_batch_size",) if ensemble.config.max_batch_size else at,
+            f"the ensemble takes batches of {mine}, its member {member.name!r} of {its}",
+            f"max_batch_size: {its}, or more in {member.name!r}",
+        )
+
+
+def _ends(ensemble: Model, wire: Wire) -> Iterator[Finding]:
+    if not wire.producers:
+        for port in wire.consumers:
+            if port.step is None:
+                yield ensemble.finding(
+                    "E006",
+                    port.path,
+                    f"no step writes the output {wire.name!r}",
+                    "map an output of a step to it",
+                    wire.name,
+                )
+            else:
+                yield ensemble.finding(
+                    "E005",
+                    port.path,
+                    f"{port.model!r} reads {wire.name!r}, which nobody writes",
+                    "",
+                    wire.name,
+                )
+    for port in wire.producers[1:]:
+        first = wire.producers[0]
+        yield ensemble.finding(
+            "E008",
+            port.path,
+            f"{wire.name!r} is written by {port.model!r} too, first by {first.model!r}",
+            "give each its own name",
+            wire.name,
+        )
+    if not wire.consumers:
+        port = wire.producers[0]
+        if port.step is None:
+            yield ensemble.finding(
+                "E007", port.path, f"no step reads the input {wire.name!r}", "", wire.name
+            )
+        else:
+            yield ensemble.finding("E013", port.path, f"nobody reads {wire.name!r}", "", wire.name)
+
+
+def _agreement(ensemble: Model, wire: Wire) -> Iterator[Finding]:
+    for producer in wire.producers[:1]:
+        for consumer in wire.consumers:
+            if producer.tensor is None or consumer.tensor is None:
+                continue
+            yield from _pair(ensemble, wire, producer, consumer)
+
+
+def _pair(ensemble: Model, wire: Wire, producer: Port, consumer: Port) -> Iterator[Finding]:
+    one, other = producer.tensor, consumer.tensor
+    assert one is not None
+    assert other is not None
+    at = consumer.path if consumer.step is not None else producer.path
+    if one.data_type and other.data_type and one.data_type != other.data_type:
+        yield ensemble.finding(
+            "E009",
+            at,
+            f"{wire.name!r} is {one.data_type} from {_title(producer)}, "
+            f"{other.data_type} at {_title(consumer)}",
+            "",
+            wire.name,
+        )
+    if one.dims and other.dims and not _shapes_fit(producer, consumer):
+        yield ensemble.finding(
+            "E010",
+            at,
+            f"{wire.name!r} is {_shape_text(producer)} from {_title(producer)}, "
+            f"{_shape_text(consumer)} at {_title(consumer)}",
+            "",
+            wire.name,
+        )
+
+
+def _title(port: Port) -> str:
+    if port.step is None:
+        return "the ensemble"
+    meant = f" for {port.tensor.name}" if port.tensor and port.tensor.name != port.key else ""
+    return f"{port.model!r} ({port.key}{meant})"
+
+
+def _shapes_fit(one: Port, other: Port) -> bool:
+    """Compare as the server does: without the batch dimension if both batch, else in full."""
+    assert one.tensor is not None
+    assert other.tensor is not None
+    if one.batches is None or other.batches is None:
+        # Who batches is not written: right if any reading fits.
+        return any(
+            shapes.fit(shapes.full(one.tensor.dims, a), shapes.full(other.tensor.dims, b))
+            for a in ([one.batches] if one.batches is not None else [0, 1])
+            for b in ([other.batches] if other.batches is not None else [0, 1])
+        )
+    if (one.batches > 0) == (other.batches > 0):
+        return shapes.fit(one.tensor.dims, other.tensor.dims)
+    return shapes.fit(
+        shapes.full(one.tensor.dims, one.batches), shapes.full(other.tensor.dims, other.batches)
+    )
+
+
+def _shape_text(port: Port) -> str:
+    assert port.tensor is not None
+    if port.batches is None:
+        return shapes.text(port.tensor.dims)
+    return shapes.text(port.tensor.dims) + (" a row" if port.batches > 0 else "")
+
+
+def _data_cycle(ensemble: Model, wires: Mapping[str, Wire]) -> Iterator[Finding]:
+    steps = steps_of(ensemble)
+    waits_for: dict[str, list[str]] = {str(number): [] for number in range(len(steps))}
+    for wire in wires.values():
+        for consumer in wire.consumers:
+            for producer in wire.producers:
+                if consumer.step is not None and producer.step is not None:
+                    waits_for[str(consumer.step)].append(str(producer.step))
+    for cycle in cycles(waits_for):
+        names = [steps[int(number)].model_name or f"step {number}" for number in cycle]
+        yield ensemble.finding(
+            "E011",
+            ("ensemble_scheduling", "step", int(cycle[0])),
+            f"these steps wait for each other: {' → '.join([*names, names[0]])}",
+        )
+
+
+def member_findings(models: Models) -> Iterator[Finding]:
+    """Yield members of ensembles that could batch and do not."""
+    members = {step.model_name for model in models.values() for step in steps_of(model)}
+    for name in sorted(members & set(models), key=str):
+        model = models[str(name)]
+        config = model.config
+        batches = config.dynamic_batching is not None or config.sequence_batching is not None
+        if (config.max_batch_size or 0) > 1 and not batches and model.backend != "ensemble":
+            yield model.finding(
+                "D006",
+                ("max_batch_size",),
+                f"max_batch_size {config.max_batch_size}, but requests are not put together",
+                "dynamic_batching { }",
+            )
+
+
+def call_findings(models: Models) -> Iterator[Finding]:
+    """Yield what is wrong with who calls whom: ensembles their members, BLS what it declares."""
+    calls: dict[str, list[str]] = {}
+    for model in models.values():
+        members = [step.model_name for step in steps_of(model) if step.model_name]
+        calls[model.name] = [name for name in [*members, *model.calls] if name in models]
+        for name in model.calls:
+            if name not in models:
+                yield model.finding(
+                    "B001",
+                    ("parameters", "bls_models"),
+                    f"it calls {name!r}, which is not in the repository",
+                    f"models: {', '.join(sorted(set(models) - {model.name})) or 'none'}",
+                )
+    for cycle in cycles(calls):
+        model = models[cycle[0]]
+        path: Path = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
+        yield model.finding(
+            "E011", path, f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
+        )
+
+
+def cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return cycles of a graph so that without one edge of each it has none left."""
+    left = {node: set(targets) for node, targets in edges.items()}
+    order = {node: number for number, node in enumerate(edges)}
+    found: list[list[str]] = []
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+            return sorted(found, key=lambda cycle: order[cycle[0]])
+        except CycleError as error:
+            # Each node of its cycle is a target of the next one; the last is the first again.
+            cycle: list[str] = error.args[1][:0:-1]
+            left[cycle[-1]].discard(cycle[0])
+            first = cycle.index(min(cycle, key=order.__getitem__))
+            found.append(cycle[first:] + cycle[:first])
