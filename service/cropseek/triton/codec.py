@@ -7,7 +7,8 @@ A dataclass stands for a message: its fields are named as the message's, None or
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -19,16 +20,22 @@ from cropseek.triton.pbtxt import Block, Entry, Place
 
 # Names fields and counts elements from 0: ("input", 1, "dims"); a map's key stands for a number.
 Path = tuple[str | int, ...]
+_SCALARS = {  # what protobuf's types are in Python; the others are whole numbers
+    FieldDescriptor.CPPTYPE_STRING: (str, "a string"),
+    FieldDescriptor.CPPTYPE_BOOL: (bool, "True or False"),
+    FieldDescriptor.CPPTYPE_FLOAT: (Real, "a number"),
+    FieldDescriptor.CPPTYPE_DOUBLE: (Real, "a number"),
+}
 _WIDTH = 100  # of a line of text
 _MessageClass = TypeVar("_MessageClass", bound=type[Any])
-_CLASSES: dict[str, type[Any]] = {}  # by the message's full name
+CLASSES: dict[str, type[Any]] = {}  # of all messages, by their full names
 
 
 def message_class(kind: type[Message]) -> Callable[[_MessageClass], _MessageClass]:
     """Make a class the one that stands for a protobuf message."""
 
     def register(cls: _MessageClass) -> _MessageClass:
-        _CLASSES[kind.DESCRIPTOR.full_name] = cls
+        CLASSES[kind.DESCRIPTOR.full_name] = cls
         cls._kind = kind
         return cls
 
@@ -57,34 +64,41 @@ def _map_value(known: FieldDescriptor) -> Descriptor | None:
 
 def fill(message: Any, value: Any) -> None:
     """Set a protobuf message's fields; raises `ValueError` or `TypeError` for a wrong value."""
+    wanted = CLASSES[message.DESCRIPTOR.full_name]
+    if not isinstance(value, wanted):
+        raise TypeError(f"expected a {wanted.__name__}, got {value!r}")
     for known in message.DESCRIPTOR.fields:
         part = getattr(value, attribute(known.name))
         if part is None:
             continue
+        _check_oneof(message, known)
         if _is_map(known):
-            _fill_map(getattr(message, known.name), _map_value(known), part)
+            _fill_map(getattr(message, known.name), known, part)
         elif known.message_type is None and known.is_repeated:
-            getattr(message, known.name).extend(part)
+            getattr(message, known.name).extend(_scalar_value(known, v) for v in part)
         elif known.message_type is None:
-            setattr(message, known.name, _enum_number(known, part))
+            setattr(message, known.name, _scalar_value(known, part))
         elif known.is_repeated:
             for element in part:
                 fill(getattr(message, known.name).add(), element)
         else:
-            _check_oneof(message, known)
             getattr(message, known.name).SetInParent()
             fill(getattr(message, known.name), part)
 
 
-def _fill_map(target: Any, wanted: Descriptor | None, entries: Any) -> None:
-    for key, entry in entries.items():
+def _fill_map(target: Any, known: FieldDescriptor, entries: Any) -> None:
+    assert known.message_type is not None
+    key_field, value_field = known.message_type.fields
+    wanted = value_field.message_type
+    for key, value in entries.items():
+        checked = _scalar_value(key_field, key)
         if wanted is None:
-            target[key] = entry
+            target[checked] = _scalar_value(value_field, value)
         elif _is_parameter(wanted):
-            target[key].string_value = entry
+            target[checked].string_value = _scalar_value(wanted.fields[0], value)
         else:
-            target[key].SetInParent()
-            fill(target[key], entry)
+            target[checked].SetInParent()
+            fill(target[checked], value)
 
 
 def _check_oneof(message: Any, known: FieldDescriptor) -> None:
@@ -95,14 +109,18 @@ def _check_oneof(message: Any, known: FieldDescriptor) -> None:
         raise ValueError(f"{taken} and {known.name} exclude each other")
 
 
-def _enum_number(known: FieldDescriptor, value: Any) -> Any:
-    if known.enum_type is None:
-        return value
-    found = known.enum_type.values_by_name.get(value)
-    if found is None:
-        names = ", ".join(known.enum_type.values_by_name)
-        raise ValueError(f"{known.name}: expected one of {names}, got {value!r}")
-    return found.number
+def _scalar_value(known: FieldDescriptor, value: Any) -> Any:
+    """Return a scalar as protobuf wants it; protobuf itself takes True for 1 and bytes for text."""
+    if known.enum_type is not None:
+        found = known.enum_type.values_by_name.get(value)
+        if found is None:
+            names = ", ".join(known.enum_type.values_by_name)
+            raise ValueError(f"{known.name}: expected one of {names}, got {value!r}")
+        return found.number
+    kind, name = _SCALARS.get(known.cpp_type, (Integral, "a whole number"))
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{known.name}: expected {name}, got {value!r}")
+    return value
 
 
 def from_message(message: Any) -> dict[str, Any]:
@@ -124,7 +142,7 @@ def _plain(value: Any, known: FieldDescriptor, message: Descriptor | None) -> An
     if message is not None:
         if _is_parameter(message):
             return value.string_value
-        return _CLASSES[message.full_name](**from_message(value))
+        return CLASSES[message.full_name](**from_message(value))
     return known.enum_type.values_by_number[value].name if known.enum_type else value
 
 
@@ -138,17 +156,16 @@ class BlockReader:
     def read(self, blocks: list[Block], descriptor: Descriptor, path: Path) -> Any:
         """Return the object that blocks say together: one, or several that should have been one."""
         if _is_parameter(descriptor):
-            texts = [e.value for block in blocks for e in block.all("string_value")]
-            return next((text for text in reversed(texts) if text is not None), "")
+            texts = [entry.value for block in blocks for entry in block.all("string_value")]
+            return texts[-1] if texts else ""
         values: dict[str, Any] = {}
         for known in descriptor.fields:
             entries = [entry for block in blocks for entry in block.all(known.name)]
-            usable = [entry for entry in entries if entry.value is not None]
-            if usable:
+            if entries:
                 here = (*path, known.name)
-                self.places[here] = usable[0].place
-                values[attribute(known.name)] = self._value(known, usable, here)
-        return _CLASSES[descriptor.full_name](**values)
+                self.places[here] = entries[0].field_place
+                values[attribute(known.name)] = self._value(known, entries, here)
+        return CLASSES[descriptor.full_name](**values)
 
     def _value(self, known: FieldDescriptor, entries: list[Entry], path: Path) -> Any:
         if _is_map(known):
@@ -170,23 +187,24 @@ class BlockReader:
 
     def _map(self, known: FieldDescriptor, entries: list[Entry], path: Path) -> dict[Any, Any]:
         """Return a map; an entry with several keys and values (a fault) counts as several."""
-        wanted = _map_value(known)
+        assert known.message_type is not None
+        key_field, value_field = known.message_type.fields
+        wanted = value_field.message_type
         found: dict[Any, Any] = {}
         written: list[Any] = []
         for entry in entries:
-            if not isinstance(entry.value, Block):
-                continue
-            values = entry.value.all("value")
-            no_key = Entry("key", None, "", entry.place)
+            assert isinstance(entry.value, Block)
+            values = [value.value for value in entry.value.all("value")]
+            no_key = replace(entry, value=key_field.default_value)
             for number, key in enumerate(entry.value.all("key") or [no_key]):
                 here = (*path, str(key.value))
                 self.places[here] = key.place
                 written.append(key.value)
-                value = values[number].value if number < len(values) else None
+                given = values[number : number + 1]
                 if wanted is None:
-                    found[key.value] = "" if value is None else value
+                    found[key.value] = given[0] if given else value_field.default_value
                 else:
-                    blocks = [value] if isinstance(value, Block) else []
+                    blocks = [block for block in given if isinstance(block, Block)]
                     found[key.value] = self.read(blocks, wanted, here)
         self.map_keys[path] = tuple(written)
         return found

@@ -564,7 +564,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class Read:
-    """A config as read: with the place of every field, and those it set that do not exist.
+    """A config as read, with the place of every field.
 
     A place's path names fields and counts elements from 0: `("input", 1, "dims")`; for a map the
     key stands where an element's number would. `map_keys` lists the keys of each map as written,

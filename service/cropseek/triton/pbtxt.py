@@ -1,9 +1,12 @@
 """Protobuf's text format, read so that every fault of a file is found, each with place and remedy.
 
-`google.protobuf.text_format` stops at the first fault. This reader takes note of it, reads on as
-the writer most likely meant it, and returns the tree of what it understood, with the place of every
-field. What it finds no fault in, text_format reads as well, and to the same message; a test holds
-the two to each other.
+Protobuf's own readers stop at the first fault. This one takes note of it, reads on as the writer
+most likely meant it, and returns the tree of what it understood, with the place of every field. It
+keeps the rules of the reader in tritonserver, which is C++ and stricter than Python's: what has no
+fault here is read there as well, and to the same message. A test holds the two to each other.
+
+Reading on is where the rules of thumb are: an unclosed block ends where an outer one is closed, or
+where a line that is indented no deeper than the block's own begins with a field of an outer one.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-Scalar = int | float | bool | str | bytes
+Scalar = int | float | bool | str
 _INTEGERS = {
     FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.TYPE_INT64: (-(2**63), 2**63 - 1),
@@ -24,23 +28,43 @@ _INTEGERS = {
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
 }
 _FLOATS = (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE)
-_BOOLS = {"true": True, "True": True, "t": True, "1": True}
-_BOOLS |= {"false": False, "False": False, "f": False, "0": False}
+_BOOLS = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
+_SAID_BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _CLOSERS = {"{": "}", "<": ">", "[": "]"}
-_MAX_DEPTH = 100  # as protobuf's own reader
+_BLOCK_MARKS = frozenset("{<")
+_CLOSING_MARKS = frozenset("}>]")
+_ENDS_OF_VALUES = _CLOSING_MARKS | frozenset(",;")
+_MARKS_AFTER_NAMES = frozenset(":={<[")
+_STRINGS = ("string", "curly", "unterminated")
+_MAX_DEPTH = 50  # no message of Triton's nests deeper than 10; Python's own stack ends at 1000
+_MAX_SUGGESTIONS = 1000  # they take time, and nobody reads that many
+_MAX_SHOWN = 60  # characters of a text that a message quotes
+
 _TOKEN = re.compile(
-    r"""(?P<skip>[ \t\r\n\f\v]+|\#[^\n]*)
-    |(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-    |(?P<unterminated>["'][^\n]*)
-    |(?P<number>-?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?(?![\w.])))
-    |(?P<name>-?[A-Za-z_][A-Za-z0-9_]*)
-    |(?P<slashes>//[^\n]*)
+    r"""(?P<skip>[ \t\r\n\f\v]+|\#[^\n\0]*)
+    |(?P<slashes>//[^\n\0]*)
+    |(?P<string>"(?:\\[^\n\0]|[^"\\\n\0])*"|'(?:\\[^\n\0]|[^'\\\n\0])*')
+    |(?P<curly>[\u201c\u201d\u201e][^"\u201c\u201d\n\0]*["\u201c\u201d])
+    |(?P<unterminated>["'][^\n\0]*)
+    |(?P<number>\.?[0-9](?:[eE][+-]|[\w.])*)
+    |(?P<name>[A-Za-z_]\w*)
     |(?P<mark>.)""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+# What an unterminated string has most likely swallowed: the line's next field or closing marks.
+_SWALLOWED = re.compile(r"(?<![,;\s])[,;\s]+\w+[ \t]*:|(?<![]}>,;\s])[]}>,;\s]+\Z", re.ASCII)
+_INTEGER = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
+_FLOAT = re.compile(
+    r"-?(?:(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf(?:inity)?|nan))"
 )
 _ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))""",
-    re.DOTALL,
+    rb"""\\(?:(?P<octal>[0-7]{1,3})
+    |[xX](?P<hexadecimal>[0-9a-fA-F]{1,2})
+    |(?P<single>[abfnrtv\\'"?])
+    |(?P<wide>U(?:0010|000[0-9a-fA-F])[0-9a-fA-F]{4})
+    |(?P<units>u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*)
+    |(?P<wrong>.?[\x80-\xbf]*))""",
+    re.VERBOSE | re.DOTALL,
 )
 _SINGLE_ESCAPES = dict(zip(b"abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
 
@@ -72,65 +96,125 @@ class Fault:
     remedy: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Entry:
-    """One field as written: its descriptor (None: no such field), its value, and its place."""
+    """One value of a field as written, and its place: its own in a list, else its field's name."""
 
-    name: str
-    field: FieldDescriptor | None
-    value: Scalar | Block | None
+    value: Scalar | Block
     place: Place
+    field_place: Place
 
 
 @dataclass
 class Block:
-    """A message as written: its fields in order."""
+    """A message as written: what each of its fields was given, in order."""
 
     descriptor: Descriptor | None
     place: Place
-    entries: list[Entry] = field(default_factory=list)
+    fields: dict[str, list[Entry]] = field(default_factory=dict)
 
     def all(self, name: str) -> list[Entry]:
         """Return every entry of a field."""
-        return [entry for entry in self.entries if entry.name == name]
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    place: Place
+        return self.fields.get(name, [])
 
 
 def parse(text: str, descriptor: Descriptor) -> tuple[Block, list[Fault]]:
     """Return what a text says of a message, and every fault in it, in the order of the text."""
     reader = _Reader(text)
     block = Block(descriptor, Place(1, 1))
-    reader.fields(block, closer=None, depth=0)
+    reader.read(block)
     return block, sorted(reader.faults, key=lambda fault: fault.place)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    line, line_start = 1, 0
-    for match in _TOKEN.finditer(text):
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    place: Place
+    start: int
+    indent: int  # the column of the first token in its line
+
+
+class _Field(NamedTuple):
+    """A field that a value is read for: `known` is None where there is no such field."""
+
+    name: str
+    known: FieldDescriptor | None
+    place: Place
+
+    @property
+    def message(self) -> Descriptor | None:
+        return self.known.message_type if self.known is not None else None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.known is not None and self.known.message_type is None
+
+    @property
+    def is_single(self) -> bool:
+        return self.known is not None and not self.known.is_repeated
+
+
+class _Open(NamedTuple):
+    """A block or list that is being read; of a list, the descriptor is its elements'."""
+
+    closer: str
+    title: str
+    opener: _Token
+    descriptor: Descriptor | None
+    may_be_bare: bool = False  # a list whose elements were perhaps written without braces
+
+    def has(self, name: str) -> bool:
+        return self.descriptor is not None and name in self.descriptor.fields_by_name
+
+
+def _tokens(text: str, faults: list[Fault]) -> Iterator[_Token]:
+    """Yield a text's tokens; what can be passed over is, and noted."""
+    line, line_start, indent, position = 1, 0, 0, 0
+    while match := _TOKEN.match(text, position):
         kind, value = str(match.lastgroup), match.group()
-        if kind != "skip":
-            yield _Token(kind, value, Place(line, match.start() - line_start + 1))
-        newlines = value.count("\n")
-        if newlines:
-            line += newlines
-            line_start = match.start() + value.rindex("\n") + 1
-    yield _Token("end", "", Place(line, len(text) - line_start + 1))
+        if kind == "unterminated" and (swallowed := _SWALLOWED.search(value, 1)):
+            value = value[: swallowed.start()]
+        place = Place(line, position - line_start + 1)
+        start, position = position, position + len(value)
+        if kind == "skip":
+            if newlines := value.count("\n"):
+                line, line_start, indent = line + newlines, start + value.rindex("\n") + 1, 0
+        elif kind == "slashes":
+            faults.append(Fault(Kind.SYNTAX, place, "'//' begins no comment here", "write '#'"))
+        elif kind == "mark" and (value.isspace() or not value.isprintable()):
+            message = f"the character U+{ord(value):04X} may stand in strings and comments only"
+            faults.append(Fault(Kind.SYNTAX, place, message, "remove it"))
+        else:
+            indent = indent or place.column
+            yield _Token(kind, value, place, start, indent)
+    yield _Token("end", "", Place(line, position - line_start + 1), position, 0)
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-        self._position = 0
         self.faults: list[Fault] = []
+        self._text = text
+        self._tokens = list(_tokens(text, self.faults))
+        self._position = 0
+        self._open: list[_Open] = []  # the outermost first
+
+    def read(self, block: Block) -> None:
+        """Read the whole text into a block."""
+        self._inside(block, _Open("", "", self._now, block.descriptor))
+
+    # Tokens
 
     @property
     def _now(self) -> _Token:
         return self._tokens[self._position]
+
+    @property
+    def _before(self) -> str:
+        return self._tokens[self._position - 1].text if self._position else ""
+
+    @property
+    def _after(self) -> str:
+        return self._tokens[min(self._position + 1, len(self._tokens) - 1)].text
 
     def _next(self) -> _Token:
         token = self._now
@@ -138,341 +222,386 @@ class _Reader:
             self._position += 1
         return token
 
-    def _peek(self, ahead: int = 1) -> _Token:
-        return self._tokens[min(self._position + ahead, len(self._tokens) - 1)]
-
     def _take(self, *marks: str) -> _Token | None:
-        if self._now.kind == "mark" and self._now.text in marks:
-            return self._next()
-        return None
+        return self._next() if self._now.text in marks else None
 
-    def _fault(self, place: Place, message: str, remedy: str = "", kind: str = Kind.SYNTAX) -> None:
-        self.faults.append(Fault(kind, place, message, remedy))
-
-    def fields(self, block: Block, closer: str | None, depth: int) -> None:
-        """Read fields into a block up to its closing mark (taken) or the end of the text."""
-        opened = block.place
-        while True:
-            token = self._now
-            if token.kind == "end":
-                if closer is not None:
-                    name = f" of {_title(block)}" if block.descriptor else ""
-                    self._fault(
-                        opened,
-                        f"the block{name} that begins here is not closed",
-                        f"add a {closer!r} where it ends",
-                    )
-                return
-            if token.kind == "mark" and token.text == closer:
-                self._next()
-                return
-            if token.kind == "mark" and token.text == "]" and closer not in (None, "]"):
-                # The list ends before its element did: leave the mark to the list.
-                self._fault(
-                    token.place, f"expected {closer!r} before ']'", f"add a {closer!r} before it"
-                )
-                return
-            if token.kind == "mark" and token.text in "}]>":
-                self._next()
-                self._fault(token.place, f"{token.text!r} closes nothing", "remove it")
-                continue
-            self._field(block, depth)
-
-    def _field(self, block: Block, depth: int) -> None:
-        token = self._now
-        if token.kind == "string" and self._peek().text in (":", "{", "="):
-            self._next()
-            name = token.text[1:-1]
-            self._fault(
-                token.place, f"a field's name stands without quotes, got {token.text}", name
-            )
-        elif token.kind == "name" and not token.text.startswith("-"):
-            self._next()
-            name = token.text
-        else:
-            self._odd_token()
-            return
-        known = block.descriptor.fields_by_name.get(name) if block.descriptor else None
-        if known is None and block.descriptor is not None:
-            self._unknown(name, token.place, block)
-        self._value_of(block, name, known, token.place, depth)
-        self._separator(block)
-
-    def _unknown(self, name: str, place: Place, block: Block) -> None:
-        assert block.descriptor is not None
-        names = [f.name for f in block.descriptor.fields]
-        near = difflib.get_close_matches(name, names, 1)
-        remedy = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
-        self._fault(place, f"{_title(block)} has no field {name!r}", remedy, Kind.UNKNOWN_FIELD)
-
-    def _odd_token(self) -> None:
-        token = self._next()
-        if token.kind == "slashes":
-            self._fault(token.place, "'//' begins no comment here", "write '#'")
-        elif token.kind == "unterminated":
-            self._fault(token.place, "this string has no closing quote", "close it on its line")
-        elif token.kind == "mark" and token.text in "{<[":
-            self._fault(
-                token.place,
-                f"expected the name of a field, got {token.text!r}",
-                "put the name of the field before it",
-            )
-            self._skip_block(token.text)
-        else:
-            self._fault(token.place, f"expected the name of a field, got {token.text!r}")
-            while self._now.place.line == token.place.line and not self._at_field():
-                if self._now.kind == "end" or self._now.text in ("}", "]", ">"):
-                    break
-                self._next()
-
-    def _at_field(self) -> bool:
-        return self._now.kind == "name" and self._peek().text in (":", "{", "[", "<")
-
-    def _skip_block(self, opener: str) -> None:
-        """Pass over everything up to the mark that closes `opener`."""
-        waiting = [_CLOSERS[opener]]
+    def _skip_block(self) -> None:
+        """Pass over a block or list, up to its closing mark or what shows that this is missing."""
+        opener = self._next()
+        waiting = [_CLOSERS[opener.text]]
         while waiting and self._now.kind != "end":
-            token = self._next()
-            if token.kind != "mark":
-                continue
+            token = self._now
             if token.text in _CLOSERS:
                 waiting.append(_CLOSERS[token.text])
             elif token.text == waiting[-1]:
                 waiting.pop()
-
-    def _separator(self, block: Block) -> None:
-        """Take the optional mark after a field."""
-        if self._take(",", ";"):
-            while extra := self._take(",", ";"):
-                self._fault(extra.place, f"{extra.text!r} separates nothing", "remove it")
-
-    def _value_of(
-        self, block: Block, name: str, known: FieldDescriptor | None, place: Place, depth: int
-    ) -> None:
-        colon = self._take(":")
-        if colon is None and (equals := self._take("=")):
-            colon = equals
-            self._fault(equals.place, f"{name}: expected ':', got '='", f"{name}: …")
-        token = self._now
-        is_block = known.message_type is not None if known else token.text in ("{", "<")
-        if token.kind == "mark" and token.text == "[":
-            if colon is None and not is_block and not (known is None and self._peek().text in "{<"):
-                self._fault(token.place, f"{name}: expected ':' before the list", f"{name}: [ … ]")
-            self._list(block, name, known, place, depth)
-        elif token.kind == "mark" and token.text in ("{", "<"):
-            if known is not None and not is_block:
-                self._fault(
-                    token.place,
-                    f"{name}: expected {_expected(known)}, got a block",
-                    f"{name}: …",
-                    Kind.VALUE,
-                )
-                self._next()
-                self._skip_block(token.text)
+            elif token.text in _CLOSING_MARKS or self._at_field_left_of(opener):
                 return
-            self._add(block, name, known, self._message(known, depth), place)
-        else:
-            if is_block and known is not None:
-                self._not_a_block(name, known, place)
-                return
-            if colon is None and token.kind in ("string", "number", "name"):
-                if token.kind == "name" and self._at_field():
-                    self._fault(place, f"{name}: the value is missing", f"{name}: …")
-                    return
-                self._fault(token.place, f"expected ':' after {name}", f"{name}: {token.text}")
-            self._add(block, name, known, self._scalar(name, known), place)
-
-    def _not_a_block(self, name: str, known: FieldDescriptor, place: Place) -> None:
-        token = self._now
-        remedy = f"{name} {{ … }}"
-        if token.kind in ("string", "number", "name") and not self._at_field():
             self._next()
-            got = token.text
-        else:
-            got = "nothing" if token.kind == "end" else repr(token.text)
-        self._fault(place, f"{name}: expected a block {{ … }}, got {got}", remedy, Kind.VALUE)
 
-    def _message(self, known: FieldDescriptor | None, depth: int) -> Block:
-        opener = self._next()
-        block = Block(known.message_type if known else None, opener.place)
-        if depth >= _MAX_DEPTH:
-            self._fault(opener.place, f"blocks within blocks: at most {_MAX_DEPTH}")
-            self._skip_block(opener.text)
-            return block
-        self.fields(block, _CLOSERS[opener.text], depth + 1)
+    def _rest_of_value(self, first: _Token) -> str:
+        """Take the tokens up to where a value or line ends, one at least; return their text."""
+        last = self._next() if self._now is first else self._tokens[self._position - 1]
+        while self._now.place.line == last.place.line and not self._at_end_of_value():
+            last = self._next()
+        return self._text[first.start : last.start + len(last.text)]
+
+    def _at_field(self) -> bool:
+        """Return whether a field begins here: no value is followed by such a mark."""
+        if self._now.kind == "string":
+            return self._after == ":"
+        return self._now.kind == "name" and self._after in _MARKS_AFTER_NAMES
+
+    def _at_end_of_value(self) -> bool:
+        return self._now.kind == "end" or self._now.text in _ENDS_OF_VALUES or self._at_field()
+
+    def _at_field_left_of(self, opener: _Token) -> bool:
+        """Return whether a line begins with a field, indented no deeper than an opener's line."""
+        place, indent = self._now.place, self._now.indent
+        return place.column == indent <= opener.indent and self._at_field()
+
+    def _fault(self, place: Place, message: str, remedy: str = "", kind: str = Kind.SYNTAX) -> None:
+        self.faults.append(Fault(kind, place, message, remedy))
+
+    # Blocks and their fields
+
+    def _inside(self, block: Block, opened: _Open) -> None:
+        """Read fields until the block ends."""
+        self._open.append(opened)
+        while not self._ends():
+            self._field(block)
+        self._open.pop()
+
+    def _ends(self) -> bool:
+        """Return whether the innermost block or list ends: its mark is taken, or was forgotten."""
+        here, token = self._open[-1], self._now
+        if here.closer and self._take(here.closer):
+            return True
+        if token.kind != "end" and not self._is_outside():
+            return False
+        if here.closer:
+            where = f"before line {token.place.line}"
+            if token.kind == "end" or token.place.line == here.opener.place.line:
+                where = "where it ends"
+            self._fault(
+                here.opener.place,
+                f"the {here.title} that begins here is not closed",
+                f"add a {here.closer!r} {where}",
+            )
+        return True
+
+    def _is_outside(self) -> bool:
+        """Return whether what comes belongs to a block or list around the innermost one."""
+        here, around, token = self._open[-1], self._open[:-1], self._now
+        if token.text in _CLOSING_MARKS:
+            return any(outer.closer == token.text for outer in around)
+        if here.closer == "]":
+            if self._at_field() and not (here.may_be_bare and self._before in ("[", ",")):
+                return True
+        elif token.text in _BLOCK_MARKS and self._before == ",":
+            return bool(around) and around[-1].closer == "]"  # it is that list's next element
+        return self._is_of_outer()
+
+    def _is_of_outer(self) -> bool:
+        here, around, token = self._open[-1], self._open[:-1], self._now
+        return (
+            self._at_field_left_of(here.opener)
+            and not here.has(token.text)
+            and any(outer.has(token.text) for outer in around)
+        )
+
+    def _field(self, block: Block) -> None:
+        token = self._now
+        if token.kind == "string" and self._after in _MARKS_AFTER_NAMES:
+            name = token.text[1:-1]
+            message = f"a field's name stands without quotes, got {_shown(token.text)}"
+            self._fault(token.place, message, f"{_shown(name)}: …")
+        elif token.kind == "name":
+            name = token.text
+        else:
+            self._no_field(block)
+            return
+        self._next()
+        known = self._known(block.descriptor, name, token.place)
+        wanted = _Field(known.name if known is not None else name, known, token.place)
+        for entry in self._values(wanted):
+            self._add(block, wanted, entry)
+        self._take(",", ";")
+
+    def _no_field(self, block: Block) -> None:
+        """Pass over what stands where a field should begin."""
+        token = self._now
+        if token.text in _ENDS_OF_VALUES:
+            self._stray()
+        elif token.text in _BLOCK_MARKS:
+            message = f"expected the name of a field before {token.text!r}"
+            self._fault(token.place, message, "name the field, or remove the braces")
+            self._enter(block)
+        elif token.text == "[":
+            self._skip_block()
+            message = "expected the name of a field, got '['"
+            self._fault(token.place, message, "there are no extensions here, and no nameless lists")
+            if self._now.text in (":", "{", "<"):
+                self._values(_Field("[", None, token.place))
+        else:
+            got = _shown(self._rest_of_value(token))
+            self._fault(token.place, f"expected the name of a field, got {got}", "remove it")
+
+    def _stray(self) -> None:
+        token = self._next()
+        verb = "closes" if token.text in _CLOSING_MARKS else "separates"
+        self._fault(token.place, f"{token.text!r} {verb} nothing", "remove it")
+
+    def _known(
+        self, descriptor: Descriptor | None, name: str, place: Place
+    ) -> FieldDescriptor | None:
+        """Return the field of a name; of one that is misspelt but slightly, the field meant."""
+        if descriptor is None:
+            return None
+        if name in descriptor.fields_by_name:
+            return descriptor.fields_by_name[name]
+        meant, remedy = None, ""
+        if len(self.faults) < _MAX_SUGGESTIONS:
+            outer = [block.descriptor for block in self._open[:-1] if block.has(name)]
+            meant, remedy = _meant(descriptor, name)
+            if outer and outer[-1] is not None:
+                meant, remedy = None, f"it is a field of {outer[-1].name}, outside this block"
+        message = f"{descriptor.name} has no field {_shown(repr(name))}"
+        self._fault(place, message, remedy, Kind.UNKNOWN_FIELD)
+        return descriptor.fields_by_name[meant] if meant else None
+
+    def _add(self, block: Block, wanted: _Field, entry: Entry) -> None:
+        known = wanted.known
+        if known is None:
+            return
+        before = block.all(known.name)
+        if before and wanted.is_single:
+            self._twice(block, wanted, before[0])
+        elif not before and known.containing_oneof is not None:
+            self._one_of(block, known, wanted.place)
+        block.fields.setdefault(known.name, []).append(entry)
+
+    def _twice(self, block: Block, wanted: _Field, first: Entry) -> None:
+        if block.descriptor is None or not block.descriptor.GetOptions().map_entry:
+            message = f"{wanted.name} is set twice, first in line {first.place.line}"
+            remedy = "merge the two blocks into one" if wanted.message else "remove one"
+            self._fault(wanted.place, message, remedy, Kind.REPEATED)
+        elif max(map(len, block.fields.values())) == 1:  # of all that follow, only the first
+            message = f"{wanted.name!r} is set twice in one entry of a map"
+            remedy = "write a block an entry, each with one key and one value"
+            self._fault(wanted.place, message, remedy, Kind.MAP_ENTRY)
+
+    def _one_of(self, block: Block, known: FieldDescriptor, place: Place) -> None:
+        assert known.containing_oneof is not None
+        for rival in known.containing_oneof.fields:
+            if rival.name != known.name and block.all(rival.name):
+                line = block.all(rival.name)[0].place.line
+                message = f"{known.name} and {rival.name} (line {line}) exclude each other"
+                self._fault(place, message, "keep one of them", Kind.REPEATED)
+
+    # Values
+
+    def _values(self, wanted: _Field) -> list[Entry]:
+        """Read what follows a field's name: one value, none if it is unusable, or a list's."""
+        colon = self._take(":")
+        if equals := self._take("="):
+            self._fault(equals.place, f"{wanted.name}: expected ':', got '='", f"{wanted.name}: …")
+        token = self._now
+        if self._at_end_of_value():
+            if wanted.known is not None:
+                self._fault(wanted.place, f"{wanted.name}: the value is missing", _form(wanted))
+            return []
+        if wanted.is_scalar and not (colon or equals) and token.text not in _BLOCK_MARKS:
+            self._fault(token.place, f"{wanted.name}: expected ':' before the value", _form(wanted))
+        return self._given(wanted)
+
+    def _given(self, wanted: _Field) -> list[Entry]:
+        if self._now.text == "[":
+            is_of_blocks = self._after in _BLOCK_MARKS
+            if is_of_blocks or not (wanted.message is not None and wanted.is_single):
+                return self._list(wanted)
+        value: Scalar | Block | None
+        if self._now.text in _BLOCK_MARKS:
+            value = self._block(wanted)
+        elif wanted.message is not None:
+            value = self._in_its_only_field(wanted, wanted.message)
+        else:
+            value = self._scalar(wanted)
+        return [] if value is None else [Entry(value, wanted.place, wanted.place)]
+
+    def _block(self, wanted: _Field) -> Block | None:
+        token = self._now
+        if wanted.known is not None and wanted.message is None:
+            message = f"{wanted.name}: expected {_expected(wanted.known)}, got a block"
+            self._fault(token.place, message, _form(wanted), Kind.VALUE)
+            self._skip_block()
+            return None
+        block = Block(wanted.message, token.place)
+        self._enter(block)
         return block
 
-    def _list(
-        self, block: Block, name: str, known: FieldDescriptor | None, place: Place, depth: int
-    ) -> None:
-        opener = self._next()
-        if known is not None and not _is_repeated(known):
-            self._fault(
-                opener.place,
-                f"{name}: expected one value, got a list",
-                f"{name} {{ … }}" if known.message_type else f"{name}: …",
-                Kind.VALUE,
-            )
-        after_comma: _Token | None = None
-        while True:
-            token = self._now
-            if token.kind == "mark" and token.text == "]":
-                self._next()
-                if after_comma is not None:
-                    self._fault(after_comma.place, f"{name}: a comma before ']'", "remove it")
-                return
-            next_field = self._at_field() and known is not None and known.message_type is None
-            if token.kind == "end" or token.text in ("}", ">") or next_field:
-                self._fault(opener.place, f"{name}: the list that begins here is not closed", "]")
-                return
-            self._element(block, name, known, depth)
-            after_comma = self._between(name)
-
-    def _element(self, block: Block, name: str, known: FieldDescriptor | None, depth: int) -> None:
-        token = self._now
-        if token.kind == "mark" and token.text in ("{", "<"):
-            self._add(block, name, known, self._message(known, depth), token.place)
-        elif self._at_field():
-            self._bare_element(block, name, known, depth)
-        elif known is not None and known.message_type is not None:
-            self._not_a_block(name, known, token.place)
-            if self._now is token:
-                self._next()
-        else:
-            self._add(block, name, known, self._scalar(name, known), token.place)
-
-    def _between(self, name: str) -> _Token | None:
-        comma = self._take(",")
-        if comma is None and self._now.text not in ("]", "}", ">") and self._now.kind != "end":
-            if semicolon := self._take(";"):
-                self._fault(semicolon.place, f"{name}: expected ',', got ';'", "write ','")
-                return semicolon
-            if self._now.kind in ("string", "number", "name") or self._now.text in ("{", "<"):
-                self._fault(
-                    self._now.place, f"{name}: expected ',' before the next element", "add a comma"
-                )
-        return comma
-
-    def _bare_element(
-        self, block: Block, name: str, known: FieldDescriptor | None, depth: int
-    ) -> None:
-        """Read an element written without its braces: `input [ name: …  dims: … ]`."""
-        start = self._now.place
-        self._fault(
-            start,
-            f"{name}: expected '{{' before the fields of an element, got {self._now.text!r}",
-            f"{name} [ {{ … }} ]: each element stands in braces of its own",
-        )
-        element = Block(known.message_type if known else None, start)
-        while self._at_field() or self._now.kind == "name":
-            written = element.descriptor and element.descriptor.fields_by_name.get(self._now.text)
-            if written and not _is_repeated(written) and element.all(self._now.text):
-                self._add(block, name, known, element, start)  # the next element begins
-                start = self._now.place
-                element = Block(element.descriptor, start)
-            self._field(element, depth + 1)
-        self._add(block, name, known, element, start)
-
-    def _add(
-        self,
-        block: Block,
-        name: str,
-        known: FieldDescriptor | None,
-        value: Scalar | Block | None,
-        place: Place,
-    ) -> None:
-        before = block.all(name)
-        if before and known is not None and not _is_repeated(known):
-            if _is_map_entry(block.descriptor):
-                self._fault(
-                    place,
-                    f"{name!r} is set twice in one entry of a map",
-                    "one block an entry, each with one key and one value",
-                    Kind.MAP_ENTRY,
-                )
-            else:
-                self._fault(
-                    place,
-                    f"{name} is set twice, first in line {before[0].place.line}",
-                    "merge the two blocks into one" if known.message_type else "remove one",
-                    Kind.REPEATED,
-                )
-        elif known is not None and known.containing_oneof is not None:
-            self._second_of_oneof(block, known, place)
-        block.entries.append(Entry(name, known, value, place))
-
-    def _second_of_oneof(self, block: Block, known: FieldDescriptor, place: Place) -> None:
-        assert known.containing_oneof is not None
-        others = {f.name for f in known.containing_oneof.fields} - {known.name}
-        rival = next((entry for entry in block.entries if entry.name in others), None)
-        if rival is not None:
-            self._fault(
-                place,
-                f"{known.name} and {rival.name} (line {rival.place.line}) exclude each other",
-                "keep one of them",
-                Kind.REPEATED,
-            )
-
-    def _scalar(self, name: str, known: FieldDescriptor | None) -> Scalar | None:
-        token = self._now
-        if token.kind == "string":
-            return self._string(name, known)
-        if token.kind == "unterminated":
-            self._next()
-            self._fault(token.place, f"{name}: the string has no closing quote", "close it")
-            return token.text[1:] if known is None or _is_text(known) else None
-        if token.kind not in ("number", "name"):
-            got = "the end of the file" if token.kind == "end" else repr(token.text)
-            self._fault(token.place, f"{name}: expected {_expected(known)}, got {got}")
-            if token.kind in ("slashes",) or (
-                token.kind == "mark" and token.text not in "{}[]<>,;"
-            ):
-                self._next()
-            return None
+    def _enter(self, block: Block) -> None:
+        """Read a block from its opening mark to its closing one."""
+        opener = self._now
+        if self._is_too_deep():
+            return
         self._next()
-        if known is None:
-            return token.text
-        value = _converted(token, known)
-        if value is None:
-            remedy = ""
-            if _is_text(known):
-                remedy = f'{name}: "{token.text}"'
-            elif known.enum_type is not None:
-                remedy = _near_value(token.text, known.enum_type)
-            self._fault(
-                token.place,
-                f"{name}: expected {_expected(known)}, got {token.text}",
-                remedy,
-                Kind.VALUE,
-            )
-        return value
+        descriptor = block.descriptor
+        title = f"block of {descriptor.name}" if descriptor is not None else "block"
+        self._inside(block, _Open(_CLOSERS[opener.text], title, opener, descriptor))
 
-    def _string(self, name: str, known: FieldDescriptor | None) -> Scalar | None:
-        first = self._now
-        raw = b""
-        while self._now.kind == "string":  # neighbours are one string
-            raw += _unescaped(self._next().text[1:-1])
-        if known is not None and known.type == FieldDescriptor.TYPE_BYTES:
-            return raw
-        text = raw.decode("utf-8", "replace")
-        if known is None or known.type == FieldDescriptor.TYPE_STRING:
-            return text
-        unquoted = _converted(_Token("name", text, first.place), known)
-        remedy = f"without quotes: {text}" if unquoted is not None else ""
-        if unquoted is None and known.enum_type is not None:
-            remedy = _near_value(text, known.enum_type)
+    def _is_too_deep(self) -> bool:
+        """Return whether a block or list is one too many within others, and pass over it then."""
+        if len(self._open) <= _MAX_DEPTH:
+            return False
+        self._fault(self._now.place, f"blocks within blocks: at most {_MAX_DEPTH}")
+        self._skip_block()
+        return True
+
+    def _in_its_only_field(self, wanted: _Field, message: Descriptor) -> Block | None:
+        """Read `reshape: [ 1 ]` as `reshape { shape: [ 1 ] }`, where a block has one field only."""
+        token = self._now
+        only = message.fields[0] if len(message.fields) == 1 else None
         self._fault(
-            first.place,
-            f"{name}: expected {_expected(known)}, got the string {first.text}",
-            remedy,
+            token.place,
+            f"{wanted.name}: expected a block {{ … }}, "
+            f"got {'a list' if token.text == '[' else _shown(token.text)}",
+            f"{wanted.name} {{ {f'{only.name}: ' if only else ''}… }}",
             Kind.VALUE,
         )
-        return unquoted
+        if only is not None:
+            block = Block(message, token.place)
+            inner = _Field(only.name, only, token.place)
+            for entry in self._given(inner):
+                self._add(block, inner, entry)
+            return block
+        if token.text == "[":
+            self._skip_block()
+        else:
+            self._rest_of_value(token)
+        return None
+
+    # Lists
+
+    def _list(self, wanted: _Field) -> list[Entry]:
+        opener = self._now
+        if wanted.is_single:
+            message = f"{wanted.name}: expected one value, got a list"
+            self._fault(opener.place, message, _form(wanted), Kind.VALUE)
+        if self._is_too_deep():
+            return []
+        self._next()
+        title = f"list of {wanted.name}"
+        self._open.append(_Open("]", title, opener, wanted.message, not wanted.is_scalar))
+        entries: list[Entry] = []
+        while not self._ends():
+            entries += self._element(wanted)
+            self._between(wanted)
+        self._open.pop()
+        return entries[:1] if wanted.is_single else entries
+
+    def _element(self, wanted: _Field) -> list[Entry]:
+        token = self._now
+        if token.text in _ENDS_OF_VALUES:
+            self._stray()
+            return []
+        if token.text == "[":
+            self._fault(token.place, f"{wanted.name}: a list within a list", "one list only")
+            return self._list(wanted)
+        if self._at_field():
+            return self._bare_elements(wanted)
+        return [replace(entry, place=token.place) for entry in self._given(wanted)]
+
+    def _bare_elements(self, wanted: _Field) -> list[Entry]:
+        """Read elements written without their braces: `input [ name: …  dims: … ]`."""
+        start = self._now
+        message = f"{wanted.name}: expected '{{' before the fields of an element"
+        remedy = f"{wanted.name} [ {{ … }} ], each element in braces of its own"
+        self._fault(start.place, f"{message}, got {_shown(start.text)}", remedy)
+        entries: list[Entry] = []
+        element = Block(wanted.message, start.place)
+        while self._at_field() and not self._is_of_outer():
+            token = self._now
+            known = element.descriptor and element.descriptor.fields_by_name.get(token.text)
+            begins = known and not known.is_repeated and element.all(token.text)
+            if begins or not entries:
+                element = Block(wanted.message, token.place)
+                entries.append(Entry(element, token.place, wanted.place))
+            self._field(element)
+        return entries
+
+    def _between(self, wanted: _Field) -> None:
+        """Take the comma after an element."""
+        if comma := self._take(",", ";"):
+            if comma.text == ";":
+                self._fault(comma.place, f"{wanted.name}: expected ',', got ';'", "write ','")
+            if self._now.text == "]":
+                self._fault(comma.place, f"{wanted.name}: a comma before ']'", "remove it")
+        elif not (self._before == "," or self._at_end_of_value()):
+            message = f"{wanted.name}: expected ',' before the next element"
+            self._fault(self._now.place, message, "add a comma")
+
+    # Scalars
+
+    def _scalar(self, wanted: _Field) -> Scalar | None:
+        if self._now.kind in _STRINGS:
+            return self._string(wanted)
+        first = self._now
+        minus = self._take("-")
+        if self._now.kind in ("number", "name"):
+            text = ("-" if minus else "") + self._next().text
+            value = text if wanted.known is None else _converted(text, wanted.known)
+            if value is not None:
+                return value
+        text = self._rest_of_value(first)
+        if wanted.known is None:
+            return text
+        return self._wrong(wanted, first.place, text, _shown(text))
+
+    def _string(self, wanted: _Field) -> Scalar | None:
+        first, raw = self._now, b""
+        while self._now.kind in _STRINGS and not (raw and self._at_field()):
+            raw += self._string_part(wanted)  # neighbours are one string
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            message = f"{wanted.name}: the string is not UTF-8"
+            self._fault(first.place, message, "Triton cannot pass it on", Kind.VALUE)
+            return None
+        if wanted.known is None or wanted.known.type == FieldDescriptor.TYPE_STRING:
+            return text
+        return self._wrong(wanted, first.place, text, f"the string {_shown(first.text)}")
+
+    def _wrong(self, wanted: _Field, place: Place, text: str, got: str) -> Scalar | None:
+        """Note that a value is none of its field's, and return the one that was meant, if any."""
+        assert wanted.known is not None
+        value, remedy = _guessed(text, wanted.known)
+        self._fault(
+            place,
+            f"{wanted.name}: expected {_expected(wanted.known)}, got {got}",
+            f"{wanted.name}: {remedy}" if value is not None else remedy,
+            Kind.VALUE,
+        )
+        return value
+
+    def _string_part(self, wanted: _Field) -> bytes:
+        token = self._next()
+        closed = token.text[1:] if token.kind == "unterminated" else token.text[1:-1]
+        if token.kind == "unterminated":
+            message = f"{wanted.name}: the string that begins here has no closing quote"
+            self._fault(token.place, message, f"add a {token.text[0]} where it ends, in this line")
+        elif token.kind == "curly":
+            message = f"{wanted.name}: curly quotes enclose no string"
+            self._fault(token.place, message, f'"{_shown(closed)}"')
+        raw, wrong = _unescaped(closed)
+        if wrong:
+            message = f"{wanted.name}: {wrong} is no escape sequence"
+            self._fault(token.place, message, r"a backslash itself is written \\")
+        return raw
 
 
-def _converted(token: _Token, known: FieldDescriptor) -> Scalar | None:
-    """Return a token as a value of a field's type; None if it is none."""
-    text = token.text.replace(" ", "")
+def _converted(text: str, known: FieldDescriptor) -> Scalar | None:
+    """Return a text as a value of a field's type, which is not a string; None if it is none."""
     if known.enum_type is not None:
         if text in known.enum_type.values_by_name:
             return text
@@ -480,79 +609,122 @@ def _converted(token: _Token, known: FieldDescriptor) -> Scalar | None:
         by_number = known.enum_type.values_by_number
         return by_number[number].name if number is not None and number in by_number else None
     if known.type == FieldDescriptor.TYPE_BOOL:
-        return _BOOLS.get(text)
+        number = None if text.startswith("-") else _integer(text)
+        return _BOOLS.get(text) if number not in (0, 1) else number == 1
     if known.type in _INTEGERS:
         low, high = _INTEGERS[known.type]
-        number = _integer(text)
+        number = None if text.startswith("-") and low == 0 else _integer(text)
         return number if number is not None and low <= number <= high else None
     if known.type in _FLOATS:
-        try:
-            return float(text.rstrip("fF") if text[:1] in "-.0123456789" else text)
-        except ValueError:
-            return None
+        digits = text.rstrip("fF") if text[-1:] in "fF" and text[-2:-1] in "0123456789." else text
+        return float(digits) if _FLOAT.fullmatch(digits) else None
     return None
 
 
 def _integer(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not re.fullmatch(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*", digits):
+    match = _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    base = 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10
-    number = int(digits, base)
-    return -number if text.startswith("-") else number
+    minus, hexadecimal, octal, decimal = match.groups()
+    if decimal and len(decimal) > 20:  # of no type; and Python refuses to read thousands of digits
+        return None
+    if hexadecimal:
+        number = int(hexadecimal, 16)
+    else:
+        number = int(octal, 8) if octal else int(decimal)
+    return -number if minus else number
 
 
-def _unescaped(text: str) -> bytes:
-    def one(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, short, long, single = match.groups()
-        if octal is not None:
-            return bytes([int(octal, 8) & 0xFF])
-        if hexadecimal is not None:
-            return bytes([int(hexadecimal, 16)])
-        if short is not None or long is not None:
-            return chr(int(short or long, 16)).encode("utf-8", "replace")
-        return bytes([_SINGLE_ESCAPES.get(single[0], single[0])]) if single else b""
-
-    return _ESCAPE.sub(one, text.encode("utf-8"))
-
-
-def _is_repeated(known: FieldDescriptor) -> bool:
-    return bool(known.is_repeated)
-
-
-def _is_text(known: FieldDescriptor) -> bool:
-    return known.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+def _guessed(text: str, known: FieldDescriptor) -> tuple[Scalar | None, str]:
+    """Return the value that a wrong text most likely means, if any, and how to write it."""
+    if known.type == FieldDescriptor.TYPE_STRING:
+        return text, f'"{_shown(text)}"'
+    if (value := _converted(text, known)) is not None:  # but for its quotes it is right
+        return value, _shown(text)
+    if known.enum_type is not None:
+        return _guessed_enum(text, known.enum_type)
+    if known.type == FieldDescriptor.TYPE_BOOL and text.lower() in _SAID_BOOLS:
+        meant = _SAID_BOOLS[text.lower()]
+        return meant, "true" if meant else "false"
+    if known.type in _INTEGERS:
+        whole = re.sub(r"\.0*\Z", "", text)
+        if (value := _converted(whole, known)) is not None:
+            return value, whole
+        low, high = _INTEGERS[known.type]
+        return None, f"from {low} to {high}" if whole.lstrip("-").isdecimal() else ""
+    return None, ""
 
 
-def _is_map_entry(descriptor: Descriptor | None) -> bool:
-    return descriptor is not None and bool(descriptor.GetOptions().map_entry)
-
-
-def _title(block: Block) -> str:
-    """Return how a reader knows a message: by its name, without `Model`'s nesting."""
-    return block.descriptor.name if block.descriptor is not None else "the block"
-
-
-def _near_value(text: str, enum: EnumDescriptor) -> str:
+@lru_cache(maxsize=1024)
+def _guessed_enum(text: str, enum: EnumDescriptor) -> tuple[str | None, str]:
     names = list(enum.values_by_name)
     upper = text.upper()
-    tails = [name for name in names if name.endswith(f"_{upper}")]
-    near = tails or difflib.get_close_matches(upper, names, 1, 0.4)
-    return f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
+    same = [name for name in names if name == upper or name.endswith(f"_{upper}")]
+    if len(same) == 1:
+        return same[0], same[0]
+    near = difflib.get_close_matches(upper, names, 1, 0.4) if len(upper) <= _MAX_SHOWN else []
+    return None, f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
 
 
-def _expected(known: FieldDescriptor | None) -> str:
-    if known is None:
-        return "a value"
+@lru_cache(maxsize=1024)
+def _meant(descriptor: Descriptor, name: str) -> tuple[str | None, str]:
+    """Return the field that a misspelt name surely means, if any, and what to write instead."""
+    names = [known.name for known in descriptor.fields]
+    inside = [
+        known.name
+        for known in descriptor.fields
+        if known.message_type is not None and name in known.message_type.fields_by_name
+    ]
+    if inside:
+        return None, f"it is a field of {' and of '.join(inside)}"
+    near = difflib.get_close_matches(name, names, 1) if len(name) <= _MAX_SHOWN else []
+    if not near:
+        return None, f"known: {', '.join(names)}" if names else "this block has no fields"
+    sure = difflib.SequenceMatcher(None, name, near[0]).ratio() >= 0.8
+    return near[0] if sure else None, f"did you mean {near[0]!r}?"
+
+
+def _unescaped(text: str) -> tuple[bytes, str]:
+    """Return the bytes that a string stands for, and the first escape in it that is none."""
+    wrong: list[str] = []
+
+    def one(match: re.Match[bytes]) -> bytes:
+        kind, value = str(match.lastgroup), match.group(str(match.lastgroup))
+        if kind == "octal":
+            return bytes([int(value, 8) & 0xFF])
+        if kind == "hexadecimal":
+            return bytes([int(value, 16)])
+        if kind == "single":
+            return bytes([_SINGLE_ESCAPES[value[0]]])
+        if kind == "wide":
+            return chr(int(value[1:], 16)).encode("utf-8", "surrogatepass")
+        if kind == "units":  # two may be one character
+            units = bytes.fromhex(value.decode().replace("\\u", "").replace("u", ""))
+            return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
+        wrong.append(match.group().decode("utf-8", "replace"))
+        return match.group()
+
+    raw = _ESCAPE.sub(one, text.encode("utf-8", "surrogatepass"))
+    return raw, wrong[0] if wrong else ""
+
+
+def _shown(text: str) -> str:
+    """Return a text as a message quotes it: its beginning, if it is long."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _form(wanted: _Field) -> str:
+    """Return how a field is written."""
+    if wanted.message is not None:
+        return f"{wanted.name} {{ … }}" if wanted.is_single else f"{wanted.name} [ {{ … }} ]"
+    return f"{wanted.name}: …" if wanted.is_single else f"{wanted.name}: [ … ]"
+
+
+def _expected(known: FieldDescriptor) -> str:
     if known.enum_type is not None:
         return f"a value of {known.enum_type.name}"
     if known.type == FieldDescriptor.TYPE_BOOL:
         return "true or false"
     if known.type in _INTEGERS:
-        low, _ = _INTEGERS[known.type]
-        return "a whole number" if low < 0 else "a whole number from 0"
-    if known.type in _FLOATS:
-        return "a number"
-    if known.message_type is not None:
-        return "a block { … }"
-    return "a string in quotes"
+        return "a whole number"
+    return "a number" if known.type in _FLOATS else "a string in quotes"
