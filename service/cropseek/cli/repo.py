@@ -128,6 +128,77 @@ def explain(
             console.print(title + Text(rule.why))
 
 
+@app.command()
+def build(
+    description: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.py",
+            help="A Python file whose variable [bold]repository[/bold] is a Repository.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write it.")
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over what is in DIR already.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write the repository that a Python file describes, and check it.
+
+    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold].
+    """
+    from cropseek.triton.check import check_repository, read_repository
+
+    repository = _described(description)
+    if output.exists() and not (output.is_dir() and (force or not any(output.iterdir()))):
+        raise InvalidInput(f"{output}: expected an empty folder, or --force to write over it")
+    written = repository.write(output)
+    made = read_repository(output)
+    findings = check_repository(made)
+    _report(made, findings, as_json)
+    if not as_json:
+        models = _number(len(repository.models), "model")
+        print(f"{models}, {_number(len(written), 'file')} in {output}")
+        _summary(Counter(finding.rule.severity for finding in findings), len(made.models))
+
+
+def _described(description: Path) -> Any:
+    """Return the repository that a file describes; raises `InvalidInput` if it does not."""
+    import runpy
+
+    from cropseek.triton.build import Repository
+
+    if not description.is_file():
+        raise InvalidInput(f"{description}: expected a Python file, found none")
+    try:
+        found = runpy.run_path(str(description)).get("repository")
+    except Exception as error:  # whatever the file does
+        line = _line_of(description, error)
+        raise InvalidInput(f"{description}{line}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Repository):
+        raise InvalidInput(
+            f"{description}: expected a variable `repository` that is a Repository, "
+            f"got {type(found).__name__}"
+        )
+    return found
+
+
+def _line_of(description: Path, error: Exception) -> str:
+    """Return where in a file an error was raised, as `:12`; nothing if it was not there."""
+    lines = []
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(description):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.lineno:
+        lines.append(error.lineno)
+    return f":{lines[-1]}" if lines else ""
+
+
 def _version(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
@@ -217,10 +288,8 @@ def _number(count: int, what: str) -> str:
 
 
 def _shown(path: Path) -> Path:
-    try:
-        return path.resolve().relative_to(Path.cwd())
-    except ValueError:
-        return path
+    absolute = path.absolute()
+    return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path
 
 
 def _rule(rule: Any) -> dict[str, Any]:

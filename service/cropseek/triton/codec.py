@@ -161,8 +161,11 @@ class BlockReader:
         values: dict[str, Any] = {}
         for known in descriptor.fields:
             entries = [entry for block in blocks for entry in block.all(known.name)]
+            here = (*path, known.name)
+            for block in blocks:
+                if known.name in block.unread:
+                    self.places.setdefault(here, block.unread[known.name])
             if entries:
-                here = (*path, known.name)
                 self.places[here] = entries[0].field_place
                 values[attribute(known.name)] = self._value(known, entries, here)
         return CLASSES[descriptor.full_name](**values)

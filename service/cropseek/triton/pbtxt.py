@@ -107,11 +107,17 @@ class Entry:
 
 @dataclass
 class Block:
-    """A message as written: what each of its fields was given, in order."""
+    """A message as written: what each of its fields was given, in order.
+
+    `unread` has the fields that are there, but with no value that could be read; `guessed` those of
+    which only a misspelt name is there.
+    """
 
     descriptor: Descriptor | None
     place: Place
     fields: dict[str, list[Entry]] = field(default_factory=dict)
+    unread: dict[str, Place] = field(default_factory=dict)
+    guessed: set[str] = field(default_factory=set)
 
     def all(self, name: str) -> list[Entry]:
         """Return every entry of a field."""
@@ -324,9 +330,26 @@ class _Reader:
         self._next()
         known = self._known(block.descriptor, name, token.place)
         wanted = _Field(known.name if known is not None else name, known, token.place)
-        for entry in self._values(wanted):
-            self._add(block, wanted, entry)
+        entries = self._values(wanted)
+        if known is not None and not entries:
+            block.unread.setdefault(known.name, token.place)
+        if self._is_wanted(block, wanted, is_guess=wanted.name != name):
+            for entry in entries:
+                self._add(block, wanted, entry)
         self._take(",", ";")
+
+    def _is_wanted(self, block: Block, wanted: _Field, *, is_guess: bool) -> bool:
+        """Return whether a field's value counts: a misspelt one gives way to the field itself."""
+        if not wanted.is_single:
+            return True
+        if not is_guess and wanted.name in block.guessed:
+            block.guessed.discard(wanted.name)
+            block.fields.pop(wanted.name, None)
+        elif is_guess and wanted.name not in block.fields:
+            block.guessed.add(wanted.name)
+        elif is_guess:
+            return False
+        return True
 
     def _no_field(self, block: Block) -> None:
         """Pass over what stands where a field should begin."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import CONFIG, PROFILES, Model
@@ -41,7 +41,9 @@ def config_findings(model: Model) -> Iterator[Finding]:
                 "R005", (), f"{CONFIG} in the version folder {version}/", "move it one folder up"
             )
             yield finding
-    if model.backend or any(set(names) & set(_COMPLETED_FROM) for names in model.versions.values()):
+    if not model.is_readable or model.backend:
+        return
+    if any(set(names) & set(_COMPLETED_FROM) for names in model.versions.values()):
         return
     if model.config_file is None:
         yield model.finding("R003", (), f"no {CONFIG}, and no file that says what this model is")
@@ -63,7 +65,7 @@ def version_findings(model: Model) -> Iterator[Finding]:
         if version not in model.versions:
             existing = ", ".join(map(str, sorted(model.versions))) or "none"
             yield model.finding(
-                "V002",
+                "V005" if model.served_versions else "V002",
                 ("version_policy", "specific", "versions", number),
                 f"version {version} has no folder",
                 f"there are: {existing}",
@@ -79,8 +81,12 @@ def version_findings(model: Model) -> Iterator[Finding]:
                 if model.config.default_model_filename
                 else ("backend",),
                 f"version {version} has no {' or '.join(wanted)}",
-                f"there is: {', '.join(sorted(model.versions[version])) or 'nothing'}",
+                f"there is: {', '.join(_visible(model.versions[version])) or 'nothing'}",
             )
+
+
+def _visible(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith((".", "__")))
 
 
 def _model_files(model: Model) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def backend_findings(model: Model) -> Iterator[Finding]:
         belongs = PLATFORM_BACKENDS[config.platform]
         if belongs != config.backend:
             yield model.finding(
-                "M002",
+                "M006",
                 ("platform",),
                 f"platform {config.platform!r} is of the backend {belongs!r}, "
                 f"the configuration says {config.backend!r}",
@@ -162,7 +162,7 @@ def scheduling_findings(model: Model) -> Iterator[Finding]:
         yield from _preferred(model, (*at, "preferred_batch_size"), batching.preferred_batch_size)
         if limit == 0:
             yield model.finding(
-                "D001",
+                "D011",
                 at,
                 "dynamic_batching with max_batch_size 0: nothing is batched",
                 "set max_batch_size, or remove dynamic_batching",
@@ -270,7 +270,7 @@ def instance_findings(model: Model, cores: int | None, gpus: int | None) -> Iter
 
 def _one_group(model: Model, at: Path, group: InstanceGroup, gpus: int | None) -> Iterator[Finding]:
     if (group.count or 0) < 0:
-        yield model.finding("D008", (*at, "count"), f"count: expected 1 or more, got {group.count}")
+        yield model.finding("D012", (*at, "count"), f"count: expected 1 or more, got {group.count}")
     if group.kind == "KIND_CPU" and group.gpus:
         yield model.finding(
             "D008", (*at, "gpus"), "KIND_CPU with a list of GPUs", "remove gpus, or KIND_GPU"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from cropseek.triton.check.findings import Finding
@@ -17,6 +19,7 @@ CONFIG = "config.pbtxt"
 PROFILES = "configs"
 BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
 _MAX_CONFIG_BYTES = 16 * 2**20
+_MAX_FOLDERS_LOOKED_AT = 2000
 _CODES = {
     Kind.SYNTAX: "S001",
     Kind.UNKNOWN_FIELD: "S002",
@@ -44,6 +47,7 @@ class Model:
     entries: frozenset[str]
     ignored: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
+    is_readable: bool = True  # whether the configuration, if there is one, is text
 
     @property
     def config(self) -> ModelConfig:
@@ -57,8 +61,11 @@ class Model:
 
     @cached_property
     def backend(self) -> str:
-        """What runs it: "ensemble", a backend's name, or "" if nothing says so."""
-        return backend_of(self.config)
+        """What runs it: "ensemble", a backend's name, or "" if nothing says so.
+
+        A folder called `name.backend` says it too.
+        """
+        return backend_of(self.config) or self.name.rpartition(".")[2] * ("." in self.name)
 
     @cached_property
     def served_versions(self) -> tuple[int, ...]:
@@ -75,7 +82,7 @@ class Model:
     @cached_property
     def is_completed(self) -> bool:
         """Whether the server, or the model itself, completes what the configuration leaves out."""
-        if self.config_file is None or self.backend in SELF_DESCRIBING:
+        if self.config_file is None or not self.is_readable or self.backend in SELF_DESCRIBING:
             return True
         return "auto_complete_config" in self.python_source
 
@@ -180,7 +187,8 @@ def _nothing_here(root: Path) -> Finding:
 
 
 def _nearby_configs(root: Path) -> Iterator[Path]:
-    for folder, folders, files in os.walk(root):
+    """Yield a configuration further down, if there is one among the first folders looked at."""
+    for folder, folders, files in islice(os.walk(root), _MAX_FOLDERS_LOOKED_AT):
         if CONFIG in files:
             yield Path(folder) / CONFIG
             return
@@ -215,8 +223,10 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
 
 def _unreadable(path: Path, model: str, error: OSError) -> Finding:
     reason = error.strerror or str(error)
-    if error.errno == 40:  # ELOOP
+    if error.errno == errno.ELOOP:
         reason = "a symbolic link that leads back to itself"
+    elif path.is_symlink() and not path.exists():
+        reason = "a symbolic link to nothing"
     return Finding(RULES["R002"], model, path, Place(1, 1), f"cannot be read: {reason}")
 
 
@@ -229,6 +239,7 @@ def _read_model(folder: Path, profile: str | None, findings: list[Finding]) -> M
         return None
     config_file, text, read = None, "", _NO_CONFIG
     faults: list[Fault] = []
+    content: str | None = ""
     for candidate in _config_candidates(folder, profile):
         if not os.path.lexists(candidate):
             continue
@@ -242,7 +253,16 @@ def _read_model(folder: Path, profile: str | None, findings: list[Finding]) -> M
     if config_file is None and not versions and not names & {CONFIG, PROFILES}:
         return None  # a folder of something else
     return Model(
-        folder.name, folder, config_file, text, read, versions, names, ignored, tuple(faults)
+        folder.name,
+        folder,
+        config_file,
+        text,
+        read,
+        versions,
+        names,
+        ignored,
+        tuple(faults),
+        is_readable=content is not None,
     )
 
 

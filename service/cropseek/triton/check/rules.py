@@ -68,6 +68,12 @@ _TABLE = (
         'An ensemble has steps, and only `platform: "ensemble"` may have them.',
     ),
     ("M004", "no-tensors", _E, "An ensemble must list its inputs and outputs."),
+    (
+        "M006",
+        "platform-ignored",
+        _W,
+        "`backend` decides; a `platform` of another backend is ignored.",
+    ),
     ("M005", "negative-batch-size", _E, "`max_batch_size` is 0 (no batching) or more."),
     # T: tensors of one model
     ("T001", "tensor-name", _E, "A tensor without a name cannot be sent or asked for."),
@@ -80,13 +86,13 @@ _TABLE = (
     (
         "T008",
         "ragged",
-        _E,
-        "`allow_ragged_batch` needs batching: requests of different shape are put together.",
+        _W,
+        "`allow_ragged_batch` without batching does nothing: no requests are put together.",
     ),
     ("T009", "labels", _E, "The label file is not in the model's folder."),
     # V: versions and files
     ("V001", "no-version", _E, "A model needs a version folder such as `1/`, even an empty one."),
-    ("V002", "absent-version", _E, "`version_policy` names a version that has no folder."),
+    ("V002", "absent-version", _E, "`version_policy` names only versions that have no folder."),
     (
         "V003",
         "no-model-file",
@@ -98,6 +104,12 @@ _TABLE = (
         "ignored-version",
         _W,
         "A version folder is a whole number without a leading zero; others are ignored.",
+    ),
+    (
+        "V005",
+        "partly-absent-versions",
+        _W,
+        "`version_policy` names a version that has no folder; the server serves the others.",
     ),
     # E: ensembles
     ("E001", "absent-member", _E, "A step names a model that is not in the repository."),
@@ -115,7 +127,8 @@ _TABLE = (
         "E012",
         "batch-size",
         _E,
-        "An ensemble hands its batches on whole, so none of its batching members may take less.",
+        "An ensemble hands its batches on whole, so no member may take less; of a member that "
+        "takes none, requests of more than one row fail.",
     ),
     (
         "E013",
@@ -173,7 +186,7 @@ _TABLE = (
         _W,
         "More instances than there are cores or GPUs wait for each other and take memory.",
     ),
-    ("D008", "instance-group", _E, "The instance group contradicts itself."),
+    ("D008", "instance-group", _E, "A list of GPUs is for KIND_GPU and KIND_AUTO."),
     ("D009", "cache-decoupled", _E, "Answers of a decoupled model cannot be cached."),
     (
         "D010",
@@ -182,6 +195,8 @@ _TABLE = (
         "The cache's key ignores request parameters: a model that reads them is answered with "
         "another request's result.",
     ),
+    ("D011", "idle-batcher", _W, "Without `max_batch_size` a dynamic batcher has nothing to do."),
+    ("D012", "instance-count", _W, "A count below 1 is taken for the default."),
     # W: warm-up
     (
         "W001",
@@ -190,10 +205,11 @@ _TABLE = (
         "Warm up the leaf models only: an ensemble's is refused, and a BLS model's runs before "
         "the models it calls are ready, which stops the server.",
     ),
-    ("W002", "warmup-inputs", _E, "A warm-up request feeds the model's own inputs, all of them."),
+    ("W002", "warmup-inputs", _E, "A warm-up request feeds all of the model's inputs."),
     ("W003", "warmup-shape", _E, "A warm-up tensor has the type and shape that the input has."),
     ("W004", "warmup-batch", _E, "A warm-up batch lies between 1 and `max_batch_size`."),
     ("W005", "warmup-data", _E, "A warm-up tensor says what it holds, and its file exists."),
+    ("W006", "warmup-extra", _W, "A warm-up request feeds what is no input; it is ignored."),
     # X: DALI
     (
         "X001",

@@ -37,7 +37,7 @@ def _request(model: Model, at: Path, request: Warmup) -> Iterator[Finding]:
         path = (*at, "inputs", name)
         if inputs and name not in inputs:
             yield model.finding(
-                "W002",
+                "W006",
                 path,
                 f"warm-up feeds {name!r}, which is no input",
                 f"inputs: {', '.join(inputs)}",

@@ -126,9 +126,25 @@ def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
     for number, step in enumerate(steps_of(ensemble)):
         yield from _step(ensemble, models, number, step)
     wires = wires_of(ensemble, models)
+    rowwise: dict[int, Port] = {}  # steps whose model takes single rows of the ensemble's batches
     for wire in wires.values():
         yield from _ends(ensemble, wire)
-        yield from _agreement(ensemble, wire)
+        for producer, consumer in _pairs(wire):
+            yield from _types(ensemble, wire, producer, consumer)
+            single = consumer if consumer.batches == 0 else producer
+            if ensemble.max_batch_size and _only_rows_fit(producer, consumer):
+                assert single.step is not None  # the ensemble itself batches
+                rowwise[single.step] = single
+            else:
+                yield from _shapes(ensemble, wire, producer, consumer)
+    for number, port in sorted(rowwise.items()):
+        yield ensemble.finding(
+            "E012",
+            ("ensemble_scheduling", "step", number),
+            f"the ensemble takes batches of {ensemble.max_batch_size}, its member "
+            f"{port.model!r} takes none",
+            f"max_batch_size in {port.model!r}, or 0 here and dims with the batch dimension",
+        )
     yield from _data_cycle(ensemble, wires)
 
 
@@ -229,9 +245,7 @@ def _described(tensors: Mapping[str, Input | Output]) -> str:
 
 def _batch_size(ensemble: Model, at: Path, member: Model) -> Iterator[Finding]:
     mine, its = ensemble.max_batch_size, member.max_batch_size
-    if not mine or its is None:
-        return
-    if 0 < its < mine:
+    if mine and its and its < mine:
         yield ensemble.finding(
             "E012",
             ("max_batch_size",) if ensemble.config.max_batch_size else at,
@@ -275,35 +289,46 @@ def _ends(ensemble: Model, wire: Wire) -> Iterator[Finding]:
                 "E007", port.path, f"no step reads the input {wire.name!r}", "", wire.name
             )
         else:
-            yield ensemble.finding("E013", port.path, f"nobody reads {wire.name!r}", "", wire.name)
+            yield ensemble.finding(
+                "E013",
+                port.path,
+                f"nobody reads {wire.name!r}",
+                "leave out its output_map entry, or read it",
+                wire.name,
+            )
 
 
-def _agreement(ensemble: Model, wire: Wire) -> Iterator[Finding]:
+def _pairs(wire: Wire) -> Iterator[tuple[Port, Port]]:
     for producer in wire.producers[:1]:
         for consumer in wire.consumers:
-            if producer.tensor is None or consumer.tensor is None:
-                continue
-            yield from _pair(ensemble, wire, producer, consumer)
+            if producer.tensor is not None and consumer.tensor is not None:
+                yield producer, consumer
 
 
-def _pair(ensemble: Model, wire: Wire, producer: Port, consumer: Port) -> Iterator[Finding]:
+def _place(producer: Port, consumer: Port) -> Path:
+    return consumer.path if consumer.step is not None else producer.path
+
+
+def _types(ensemble: Model, wire: Wire, producer: Port, consumer: Port) -> Iterator[Finding]:
     one, other = producer.tensor, consumer.tensor
     assert one is not None
     assert other is not None
-    at = consumer.path if consumer.step is not None else producer.path
     if one.data_type and other.data_type and one.data_type != other.data_type:
         yield ensemble.finding(
             "E009",
-            at,
+            _place(producer, consumer),
             f"{wire.name!r} is {one.data_type} from {_title(producer)}, "
             f"{other.data_type} at {_title(consumer)}",
             "",
             wire.name,
         )
-    if one.dims and other.dims and not _shapes_fit(producer, consumer):
+
+
+def _shapes(ensemble: Model, wire: Wire, producer: Port, consumer: Port) -> Iterator[Finding]:
+    if not _shapes_fit(producer, consumer):
         yield ensemble.finding(
             "E010",
-            at,
+            _place(producer, consumer),
             f"{wire.name!r} is {_shape_text(producer)} from {_title(producer)}, "
             f"{_shape_text(consumer)} at {_title(consumer)}",
             "",
@@ -319,9 +344,11 @@ def _title(port: Port) -> str:
 
 
 def _shapes_fit(one: Port, other: Port) -> bool:
-    """Compare as the server does: without the batch dimension if both batch, else in full."""
+    """Compare as the server does: row by row, or in full if only one end batches."""
     assert one.tensor is not None
     assert other.tensor is not None
+    if not one.tensor.dims or not other.tensor.dims:
+        return True  # what is not written may be anything
     if one.batches is None or other.batches is None:
         # Who batches is not written: right if any reading fits.
         return any(
@@ -329,11 +356,26 @@ def _shapes_fit(one: Port, other: Port) -> bool:
             for a in ([one.batches] if one.batches is not None else [0, 1])
             for b in ([other.batches] if other.batches is not None else [0, 1])
         )
-    if (one.batches > 0) == (other.batches > 0):
-        return shapes.fit(one.tensor.dims, other.tensor.dims)
+    return shapes.fit(one.tensor.dims, other.tensor.dims) or _fit_in_full(one, other)
+
+
+def _fit_in_full(one: Port, other: Port) -> bool:
+    assert one.tensor is not None
+    assert other.tensor is not None
+    if one.batches is None or other.batches is None or bool(one.batches) == bool(other.batches):
+        return False
     return shapes.fit(
         shapes.full(one.tensor.dims, one.batches), shapes.full(other.tensor.dims, other.batches)
     )
+
+
+def _only_rows_fit(one: Port, other: Port) -> bool:
+    """Return whether one end batches, the other does not, and only a batch's rows fit between."""
+    assert one.tensor is not None
+    assert other.tensor is not None
+    if one.batches is None or other.batches is None or bool(one.batches) == bool(other.batches):
+        return False
+    return shapes.fit(one.tensor.dims, other.tensor.dims) and not _fit_in_full(one, other)
 
 
 def _shape_text(port: Port) -> str:

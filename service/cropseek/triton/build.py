@@ -1,0 +1,250 @@
+"""Model repositories described in Python, and written as Triton reads them.
+
+    from cropseek.triton.build import Ensemble, Repository, model, tensor
+
+    embed = model("embed", "onnxruntime", max_batch_size=8,
+                  inputs=[tensor("PIXELS", "FP32", 3, 224, 224)],
+                  outputs=[tensor("VECTOR", "FP32", 1280)])
+    search = Ensemble("search", max_batch_size=8, inputs=[tensor("IMAGE", "FP32", 3, 224, 224)])
+    found = search.call(embed, PIXELS=search["IMAGE"])
+    search.output("VECTOR", found["VECTOR"])
+    repository = Repository([embed, search])
+
+What is wired wrongly is refused where it is written. `cropseek repo build FILE.py -o DIR` writes
+the variable `repository` of a file; docs/examples/text_search.py is a whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from cropseek.triton.config import (
+    DataType,
+    EnsembleScheduling,
+    Input,
+    InstanceGroup,
+    InstanceKind,
+    ModelConfig,
+    Output,
+    Step,
+)
+
+Content = str | bytes | Path  # a file's text, its bytes, or the file it is a copy of
+_EMPTY_VERSION = "1/.gitkeep"  # a version folder must be there, even where nothing is in it
+
+
+class BuildError(ValueError):
+    """A description that does not fit together."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a model: `data_type` as in TYPE_FP32, `dims` without the batch dimension."""
+
+    name: str
+    data_type: DataType
+    dims: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_input(self) -> Input:
+        """Return it as an input of a configuration."""
+        return Input(self.name, self.data_type, dims=self.dims, **self.options)
+
+    def as_output(self) -> Output:
+        """Return it as an output of a configuration."""
+        return Output(self.name, self.data_type, dims=self.dims, **self.options)
+
+
+def tensor(name: str, data_type: str, *dims: int, **options: Any) -> Tensor:
+    """Return a tensor: `tensor("IDS", "INT64", 1)`; options as `optional=True`, `reshape=…`."""
+    if not dims:
+        raise BuildError(f"{name}: expected dims, got none; a scalar is 1 with reshape=Reshape()")
+    full = data_type if data_type.startswith("TYPE_") else f"TYPE_{data_type}"
+    return Tensor(name, cast(DataType, full), dims, options)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model: its configuration, its files by path in its folder, other profiles' configurations.
+
+    A model with `profiles` has `configs/NAME.pbtxt` for each, and config.pbtxt as well.
+    """
+
+    config: ModelConfig
+    files: Mapping[str, Content] = field(default_factory=dict)
+    profiles: Mapping[str, ModelConfig] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The model's name, which is its folder's."""
+        assert self.config.name is not None
+        return self.config.name
+
+
+def model(
+    name: str,
+    backend: str,
+    *,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    max_batch_size: int = 0,
+    instances: int = 1,
+    on: Literal["cpu", "gpu"] = "cpu",
+    files: Mapping[str, Content] | None = None,
+    profiles: Mapping[str, Mapping[str, Any]] | None = None,
+    **settings: Any,
+) -> Model:
+    """Return a model; `settings` are fields of `ModelConfig`, `profiles` what differs in each.
+
+    Raises `TypeError` or `ValueError` for a setting that ModelConfig has not, or refuses.
+    """
+    kind: InstanceKind = "KIND_GPU" if on == "gpu" else "KIND_CPU"
+    config = ModelConfig(
+        name=name,
+        backend=backend,
+        max_batch_size=max_batch_size,
+        input=tuple(t.as_input() for t in inputs),
+        output=tuple(t.as_output() for t in outputs),
+        instance_group=(InstanceGroup(kind=kind, count=instances),),
+    )
+    config = replace(config, **settings)
+    others = {name: replace(config, **changes) for name, changes in (profiles or {}).items()}
+    return Model(config, files or {}, others)
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A tensor between the steps of an ensemble: its number there, its type and dims."""
+
+    number: int
+    data_type: str | None
+    dims: tuple[int, ...]
+
+
+class Ensemble:
+    """An ensemble that is wired step by step; what does not fit raises `BuildError`."""
+
+    def __init__(self, name: str, *, inputs: Sequence[Tensor], max_batch_size: int = 0) -> None:
+        self.name = name
+        self._max_batch_size = max_batch_size
+        self._inputs = tuple(inputs)
+        self._names: list[str] = []  # of wires, by number
+        self._wires = {t.name: self._wire(t.name, t.data_type, t.dims) for t in inputs}
+        self._outputs: list[Output] = []
+        self._steps: list[tuple[str, dict[str, Wire], dict[str, Wire]]] = []
+
+    def __getitem__(self, name: str) -> Wire:
+        """Return an input of the ensemble."""
+        if name not in self._wires:
+            raise BuildError(f"{self.name}: no input {name!r}; it has {', '.join(self._wires)}")
+        return self._wires[name]
+
+    def call(self, called: Model | Ensemble, **inputs: Wire) -> dict[str, Wire]:
+        """Add a step that feeds a model's inputs; return its outputs by name."""
+        config = called.config
+        known = {str(t.name): t for t in config.input}
+        for name, wire in inputs.items():
+            if name not in known:
+                raise BuildError(
+                    f"{self.name}: {called.name!r} has no input {name!r}; it has {', '.join(known)}"
+                )
+            wanted = known[name]
+            if wire.data_type != wanted.data_type:
+                raise BuildError(
+                    f"{self.name}: {called.name!r} takes {wanted.data_type} as {name!r}, "
+                    f"got {wire.data_type}"
+                )
+        for name, wanted in known.items():
+            if name not in inputs and not wanted.optional:
+                raise BuildError(f"{self.name}: {called.name!r} needs its input {name!r}")
+        made = {
+            str(t.name): self._wire(self._free_name(called.name, str(t.name)), t.data_type, t.dims)
+            for t in config.output
+        }
+        self._steps.append((called.name, dict(inputs), made))
+        return made
+
+    def output(self, name: str, wire: Wire) -> None:
+        """Hand a step's output out under a name."""
+        if wire in self._wires.values():
+            raise BuildError(f"{self.name}: output {name!r} is an input; a step must make it")
+        if name in self._wires or name in {output.name for output in self._outputs}:
+            raise BuildError(f"{self.name}: {name!r} is the name of an input or output already")
+        if name in self._names:  # an inner tensor gives way
+            self._names[self._names.index(name)] = self._free_name("inner", name)
+        self._names[wire.number] = name
+        self._outputs.append(Output(name, cast(DataType, wire.data_type), dims=wire.dims))
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration. Outputs that nothing reads are not mapped: Triton refuses those."""
+        read = {wire.number for _, inputs, _ in self._steps for wire in inputs.values()}
+        handed_out = {output.name for output in self._outputs}
+        steps = tuple(
+            Step(
+                called,
+                -1,
+                {key: self._names[wire.number] for key, wire in inputs.items()},
+                {
+                    key: self._names[wire.number]
+                    for key, wire in made.items()
+                    if wire.number in read or self._names[wire.number] in handed_out
+                },
+            )
+            for called, inputs, made in self._steps
+        )
+        return ModelConfig(
+            name=self.name,
+            platform="ensemble",
+            max_batch_size=self._max_batch_size,
+            input=tuple(t.as_input() for t in self._inputs),
+            output=tuple(self._outputs),
+            ensemble_scheduling=EnsembleScheduling(steps),
+        )
+
+    def _wire(self, name: str, data_type: str | None, dims: tuple[int, ...]) -> Wire:
+        self._names.append(name)
+        return Wire(len(self._names) - 1, data_type, dims)
+
+    def _free_name(self, called: str, name: str) -> str:
+        """Return a name no other wire has: the tensor's, else with the model's before it."""
+        candidates = [name, f"{called}_{name}"]
+        candidates += [f"{called}_{name}_{number}" for number in range(2, len(self._names) + 3)]
+        return next(candidate for candidate in candidates if candidate not in self._names)
+
+
+class Repository:
+    """Models and ensembles that are served together."""
+
+    def __init__(self, models: Iterable[Model | Ensemble]) -> None:
+        self.models = [m if isinstance(m, Model) else Model(m.config) for m in models]
+        names = [m.name for m in self.models]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise BuildError(f"two models are called {twice[0]!r}")
+
+    def files(self) -> Iterator[tuple[Path, Content]]:
+        """Yield every file of the repository by its path there."""
+        for made in self.models:
+            folder = Path(made.name)
+            yield folder / "config.pbtxt", made.config.to_pbtxt()
+            for profile, config in made.profiles.items():
+                yield folder / "configs" / f"{profile}.pbtxt", config.to_pbtxt()
+            for name, content in (made.files or {_EMPTY_VERSION: ""}).items():
+                yield folder / name, content
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write every file below a folder, over what is there; return their paths."""
+        written = []
+        for name, content in self.files():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                path.write_text(content, encoding="utf-8")
+            else:
+                path.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
+            written.append(path)
+        return written

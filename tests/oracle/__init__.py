@@ -1,0 +1,1 @@
+"""Generated model repositories, and a real tritonserver's verdict on each."""

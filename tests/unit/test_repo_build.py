@@ -1,0 +1,130 @@
+"""The builder: what it writes is right, and what does not fit is refused where it is written."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from cropseek.triton.build import BuildError, Ensemble, Model, Repository, model, tensor
+from cropseek.triton.check import check_repository, read_repository
+from cropseek.triton.config import InstanceGroup, ModelConfig
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "text_search.py"
+X = tensor("X", "FP32", 4)
+Y = tensor("Y", "FP32", 4)
+SOURCE = {"1/model.py": "class TritonPythonModel: ..."}
+
+
+def stage(name: str) -> Model:
+    return model(name, "python", inputs=[X], outputs=[Y], files=SOURCE)
+
+
+def test_the_example_lacks_only_what_its_reader_brings(tmp_path: Path) -> None:
+    runpy.run_path(str(EXAMPLE))["repository"].write(tmp_path)
+    found = [(f.rule.code, f.model) for f in check_repository(read_repository(tmp_path))]
+    assert found == [("V003", "embedding"), ("V003", "retrieval")]
+
+
+def test_the_example_is_the_pipeline_it_says(tmp_path: Path) -> None:
+    runpy.run_path(str(EXAMPLE))["repository"].write(tmp_path)
+    models = read_repository(tmp_path).models
+    assert [models[name].backend for name in ("embedding", "retrieval", "generator")] == [
+        "tensorrt",
+        "onnxruntime",
+        "python",
+    ]
+    assert models["embedding"].config.instance_group == (InstanceGroup(kind="KIND_GPU", count=2),)
+    assert models["retrieval"].config.instance_group == (InstanceGroup(kind="KIND_CPU", count=4),)
+    assert models["embedding"].config.input[0].data_type == "TYPE_INT64"
+    assert models["embedding"].config.output[0].dims == (768,)
+    assert models["text_search"].backend == "ensemble"
+
+
+def test_what_is_written_reads_back(tmp_path: Path) -> None:
+    made = Repository([stage("a")])
+    made.write(tmp_path)
+    text = (tmp_path / "a" / "config.pbtxt").read_text(encoding="utf-8")
+    assert ModelConfig.from_pbtxt(text) == made.models[0].config
+    assert (tmp_path / "a" / "1" / "model.py").read_text(encoding="utf-8") == SOURCE["1/model.py"]
+
+
+def test_tensors_of_one_name_stay_apart(tmp_path: Path) -> None:
+    a, b, c = stage("a"), stage("b"), stage("c")
+    whole = Ensemble("whole", inputs=[X])
+    wire = whole["X"]
+    for called in (a, b, c):
+        wire = whole.call(called, X=wire)["Y"]
+    whole.output("Y", wire)
+    Repository([a, b, c, whole]).write(tmp_path)
+    assert check_repository(read_repository(tmp_path)) == []
+
+
+def test_outputs_that_nothing_reads_are_not_mapped() -> None:
+    two = model("two", "python", inputs=[X], outputs=[Y, tensor("Z", "FP32", 4)], files=SOURCE)
+    whole = Ensemble("whole", inputs=[X])
+    whole.output("Y", whole.call(two, X=whole["X"])["Y"])
+    scheduling = whole.config.ensemble_scheduling
+    assert scheduling is not None
+    assert scheduling.step[0].output_map == {"Y": "Y"}
+
+
+def test_a_profile_differs_in_what_it_says(tmp_path: Path) -> None:
+    made = model(
+        "a",
+        "python",
+        inputs=[X],
+        outputs=[Y],
+        files=SOURCE,
+        profiles={"gpu": {"max_batch_size": 8}},
+    )
+    Repository([made]).write(tmp_path)
+    plain, gpu = (read_repository(tmp_path, name).models["a"] for name in (None, "gpu"))
+    assert (plain.max_batch_size, gpu.max_batch_size) == (0, 8)
+
+
+def test_an_input_that_a_model_has_not_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    with pytest.raises(BuildError, match="'a' has no input 'Q'; it has X"):
+        whole.call(stage("a"), Q=whole["X"])
+
+
+def test_an_input_that_is_left_out_is_refused() -> None:
+    with pytest.raises(BuildError, match="'a' needs its input 'X'"):
+        Ensemble("whole", inputs=[X]).call(stage("a"))
+
+
+def test_another_type_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[tensor("T", "STRING", 1)])
+    with pytest.raises(BuildError, match="takes TYPE_FP32 as 'X', got TYPE_STRING"):
+        whole.call(stage("a"), X=whole["T"])
+
+
+def test_an_input_handed_out_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    with pytest.raises(BuildError, match="output 'Y' is an input"):
+        whole.output("Y", whole["X"])
+
+
+def test_an_output_named_as_an_input_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    made = whole.call(stage("a"), X=whole["X"])
+    with pytest.raises(BuildError, match="'X' is the name of an input or output already"):
+        whole.output("X", made["Y"])
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    with pytest.raises(BuildError, match="two models are called 'a'"):
+        Repository([stage("a"), stage("a")])
+
+
+def test_a_tensor_without_dims_is_refused() -> None:
+    with pytest.raises(BuildError, match="expected dims"):
+        tensor("X", "FP32")
+
+
+def test_a_data_type_that_triton_has_not_is_refused(tmp_path: Path) -> None:
+    made = model("a", "python", inputs=[tensor("X", "FLOAT", 1)], outputs=[Y])
+    with pytest.raises(ValueError, match="data_type: expected one of"):
+        Repository([made]).write(tmp_path)
