@@ -1,0 +1,184 @@
+"""`cropseek repo check` and `build` at the terminal: what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cropseek.cli import app
+from cropseek.triton.check import RULES
+from cropseek.triton.config import DynamicBatching
+from tests.oracle.cases import chain, single, text, without
+from tests.oracle.server import write
+
+WARNED = single(dynamic_batching=DynamicBatching())
+BROKEN = without(single(), "top/1/")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["repo", *arguments])
+
+
+def test_a_sound_repository(tmp_path: Path) -> None:
+    write(single(), tmp_path / "models")
+    done = run("check", "models")
+    assert (done.exit_code, done.stdout) == (0, "nothing found in 1 model\n")
+
+
+def test_an_error(tmp_path: Path) -> None:
+    write(BROKEN, tmp_path / "models")
+    done = run("check", "models")
+    assert done.exit_code == 1
+    assert done.stdout == (
+        "models/top/config.pbtxt:1:1: V001 no version folder\n    mkdir top/1\n1 error in 1 model\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "made", "status"),
+    [
+        ("error", WARNED, 0),
+        ("warning", WARNED, 1),
+        ("never", WARNED, 0),
+        ("error", BROKEN, 1),
+        ("warning", BROKEN, 1),
+        ("never", BROKEN, 0),
+    ],
+)
+def test_the_exit_code_by_severity(
+    tmp_path: Path, fail_on: str, made: dict[str, str], status: int
+) -> None:
+    write(made, tmp_path / "models")
+    assert run("check", "models", "--fail-on", fail_on).exit_code == status
+
+
+def test_json(tmp_path: Path) -> None:
+    write(BROKEN, tmp_path / "models")
+    (line,) = run("check", "models", "--json").stdout.splitlines()
+    assert json.loads(line) == {
+        "repository": "models",
+        "profile": None,
+        "models": ["top"],
+        "findings": [
+            {
+                "code": "V001",
+                "name": "no-version",
+                "severity": "error",
+                "model": "top",
+                "file": "models/top/config.pbtxt",
+                "line": 1,
+                "column": 1,
+                "message": "no version folder",
+                "remedy": "mkdir top/1",
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("path", ["models/a", "models/a/config.pbtxt"])
+def test_a_model_or_its_file_is_checked_among_its_neighbours(tmp_path: Path, path: str) -> None:
+    made = text(chain(), "a/config.pbtxt", lambda t: t + "x: 1\n")
+    made = text(made, "b/config.pbtxt", lambda t: t + "x: 1\n")
+    write(made, tmp_path / "models")
+    done = run("check", path, "--fail-on", "error")
+    assert done.stdout.count("S002") == 1
+    assert "models/a/config.pbtxt" in done.stdout
+
+
+def test_files_of_one_repository_are_one_check(tmp_path: Path) -> None:
+    write(chain(), tmp_path / "models")
+    files = [f"models/{name}/config.pbtxt" for name in ("a", "b", "top")]
+    assert len(run("check", *files, "--json").stdout.splitlines()) == 1
+
+
+def test_a_profile_s_file_is_of_its_model(tmp_path: Path) -> None:
+    made = dict(BROKEN)
+    body = made.pop("top/config.pbtxt")
+    write(made | {"top/configs/gpu.pbtxt": body}, tmp_path / "models")
+    assert "V001" in run("check", "models/top/configs/gpu.pbtxt").stdout
+
+
+def test_the_repository_that_one_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(single(), tmp_path / "models")
+    monkeypatch.chdir(tmp_path / "models")
+    assert run("check", ".").stdout == "nothing found in 1 model\n"
+    monkeypatch.chdir(tmp_path / "models" / "top")
+    assert run("check", ".").stdout == "nothing found in 1 model\n"
+
+
+@pytest.mark.parametrize("path", ["nowhere", "notes.txt"])
+def test_a_path_that_is_neither(tmp_path: Path, path: str) -> None:
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    done = run("check", path)
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert path in done.stderr
+
+
+def test_a_version_that_is_none() -> None:
+    assert run("check", ".", "--triton-version", "24.x").exit_code == 2
+
+
+def test_explaining_one_rule() -> None:
+    done = run("explain", "e002")
+    assert done.exit_code == 0
+    assert " ".join(done.stdout.split()) == f"E002 unknown-input, error: {RULES['E002'].why}"
+
+
+def test_explaining_every_rule() -> None:
+    lines = run("explain", "--json").stdout.splitlines()
+    assert [json.loads(line)["code"] for line in lines] == list(RULES)
+
+
+def test_a_rule_that_is_none() -> None:
+    assert run("explain", "E999").exit_code == 2
+
+
+DESCRIPTION = """
+from cropseek.triton.build import Repository, model, tensor
+one = model("one", "python", inputs=[tensor("X", "FP32", 1)], outputs=[tensor("Y", "FP32", 1)],
+            files={"1/model.py": "pass"})
+repository = Repository([one])
+"""
+
+
+def test_building(tmp_path: Path) -> None:
+    (tmp_path / "d.py").write_text(DESCRIPTION, encoding="utf-8")
+    done = run("build", "d.py", "-o", "models")
+    assert done.exit_code == 0
+    assert done.stdout == "1 model, 2 files in models\nnothing found in 1 model\n"
+    assert (tmp_path / "models" / "one" / "config.pbtxt").is_file()
+
+
+def test_building_over_what_is_there_takes_force(tmp_path: Path) -> None:
+    (tmp_path / "d.py").write_text(DESCRIPTION, encoding="utf-8")
+    write({"mine.txt": ""}, tmp_path / "models")
+    done = run("build", "d.py", "-o", "models")
+    assert done.exit_code == 1
+    assert "--force" in done.stderr
+    assert run("build", "d.py", "-o", "models", "--force").exit_code == 0
+    assert (tmp_path / "models" / "mine.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1", "expected a variable `repository`"),
+        ("def f(:", "d.py:1: SyntaxError"),
+        ("x = 1\nraise RuntimeError('no')", "d.py:2: RuntimeError: no"),
+    ],
+)
+def test_a_description_that_is_none(tmp_path: Path, source: str, message: str) -> None:
+    (tmp_path / "d.py").write_text(source, encoding="utf-8")
+    done = run("build", "d.py", "-o", "models")
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert not (tmp_path / "models").exists()
