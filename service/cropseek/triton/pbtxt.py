@@ -11,34 +11,31 @@ where a line that is indented no deeper than the block's own begins with a field
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-Scalar = int | float | bool | str
-_INTEGERS = {
-    FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),
-    FieldDescriptor.TYPE_INT64: (-(2**63), 2**63 - 1),
-    FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
-    FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
-}
-_FLOATS = (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE)
-_BOOLS = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
-_SAID_BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+from cropseek.triton.pbtxt_values import (
+    Scalar,
+    converted,
+    expected,
+    guessed,
+    meant_field,
+    shown,
+    unescaped,
+)
+
 _CLOSERS = {"{": "}", "<": ">", "[": "]"}
 _BLOCK_MARKS = frozenset("{<")
 _CLOSING_MARKS = frozenset("}>]")
 _ENDS_OF_VALUES = _CLOSING_MARKS | frozenset(",;")
 _MARKS_AFTER_NAMES = frozenset(":={<[")
 _STRINGS = ("string", "curly", "unterminated")
-_MAX_DEPTH = 50  # no message of Triton's nests deeper than 10; Python's own stack ends at 1000
 _MAX_SUGGESTIONS = 1000  # they take time, and nobody reads that many
-_MAX_SHOWN = 60  # characters of a text that a message quotes
+_MAX_DEPTH = 50  # no message of Triton's nests deeper than 10; Python's own stack ends at 1000
 
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t\r\n\f\v]+|\#[^\n\0]*)
@@ -53,20 +50,6 @@ _TOKEN = re.compile(
 )
 # What an unterminated string has most likely swallowed: the line's next field or closing marks.
 _SWALLOWED = re.compile(r"(?<![,;\s])[,;\s]+\w+[ \t]*:|(?<![]}>,;\s])[]}>,;\s]+\Z", re.ASCII)
-_INTEGER = re.compile(r"(-?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
-_FLOAT = re.compile(
-    r"-?(?:(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf(?:inity)?|nan))"
-)
-_ESCAPE = re.compile(
-    rb"""\\(?:(?P<octal>[0-7]{1,3})
-    |[xX](?P<hexadecimal>[0-9a-fA-F]{1,2})
-    |(?P<single>[abfnrtv\\'"?])
-    |(?P<wide>U(?:0010|000[0-9a-fA-F])[0-9a-fA-F]{4})
-    |(?P<units>u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*)
-    |(?P<wrong>.?[\x80-\xbf]*))""",
-    re.VERBOSE | re.DOTALL,
-)
-_SINGLE_ESCAPES = dict(zip(b"abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
 
 
 class Place(NamedTuple):
@@ -320,8 +303,8 @@ class _Reader:
         token = self._now
         if token.kind == "string" and self._after in _MARKS_AFTER_NAMES:
             name = token.text[1:-1]
-            message = f"a field's name stands without quotes, got {_shown(token.text)}"
-            self._fault(token.place, message, f"{_shown(name)}: …")
+            message = f"a field's name stands without quotes, got {shown(token.text)}"
+            self._fault(token.place, message, f"{shown(name)}: …")
         elif token.kind == "name":
             name = token.text
         else:
@@ -367,7 +350,7 @@ class _Reader:
             if self._now.text in (":", "{", "<"):
                 self._values(_Field("[", None, token.place))
         else:
-            got = _shown(self._rest_of_value(token))
+            got = shown(self._rest_of_value(token))
             self._fault(token.place, f"expected the name of a field, got {got}", "remove it")
 
     def _stray(self) -> None:
@@ -386,10 +369,10 @@ class _Reader:
         meant, remedy = None, ""
         if len(self.faults) < _MAX_SUGGESTIONS:
             outer = [block.descriptor for block in self._open[:-1] if block.has(name)]
-            meant, remedy = _meant(descriptor, name)
+            meant, remedy = meant_field(descriptor, name)
             if outer and outer[-1] is not None:
                 meant, remedy = None, f"it is a field of {outer[-1].name}, outside this block"
-        message = f"{descriptor.name} has no field {_shown(repr(name))}"
+        message = f"{descriptor.name} has no field {shown(repr(name))}"
         self._fault(place, message, remedy, Kind.UNKNOWN_FIELD)
         return descriptor.fields_by_name[meant] if meant else None
 
@@ -455,7 +438,7 @@ class _Reader:
     def _block(self, wanted: _Field) -> Block | None:
         token = self._now
         if wanted.known is not None and wanted.message is None:
-            message = f"{wanted.name}: expected {_expected(wanted.known)}, got a block"
+            message = f"{wanted.name}: expected {expected(wanted.known)}, got a block"
             self._fault(token.place, message, _form(wanted), Kind.VALUE)
             self._skip_block()
             return None
@@ -488,7 +471,7 @@ class _Reader:
         self._fault(
             token.place,
             f"{wanted.name}: expected a block {{ … }}, "
-            f"got {'a list' if token.text == '[' else _shown(token.text)}",
+            f"got {'a list' if token.text == '[' else shown(token.text)}",
             f"{wanted.name} {{ {f'{only.name}: ' if only else ''}… }}",
             Kind.VALUE,
         )
@@ -540,7 +523,7 @@ class _Reader:
         start = self._now
         message = f"{wanted.name}: expected '{{' before the fields of an element"
         remedy = f"{wanted.name} [ {{ … }} ], each element in braces of its own"
-        self._fault(start.place, f"{message}, got {_shown(start.text)}", remedy)
+        self._fault(start.place, f"{message}, got {shown(start.text)}", remedy)
         entries: list[Entry] = []
         element = Block(wanted.message, start.place)
         while self._at_field() and not self._is_of_outer():
@@ -573,13 +556,13 @@ class _Reader:
         minus = self._take("-")
         if self._now.kind in ("number", "name"):
             text = ("-" if minus else "") + self._next().text
-            value = text if wanted.known is None else _converted(text, wanted.known)
+            value = text if wanted.known is None else converted(text, wanted.known)
             if value is not None:
                 return value
         text = self._rest_of_value(first)
         if wanted.known is None:
             return text
-        return self._wrong(wanted, first.place, text, _shown(text))
+        return self._wrong(wanted, first.place, text, shown(text))
 
     def _string(self, wanted: _Field) -> Scalar | None:
         first, raw = self._now, b""
@@ -593,15 +576,15 @@ class _Reader:
             return None
         if wanted.known is None or wanted.known.type == FieldDescriptor.TYPE_STRING:
             return text
-        return self._wrong(wanted, first.place, text, f"the string {_shown(first.text)}")
+        return self._wrong(wanted, first.place, text, f"the string {shown(first.text)}")
 
     def _wrong(self, wanted: _Field, place: Place, text: str, got: str) -> Scalar | None:
         """Note that a value is none of its field's, and return the one that was meant, if any."""
         assert wanted.known is not None
-        value, remedy = _guessed(text, wanted.known)
+        value, remedy = guessed(text, wanted.known)
         self._fault(
             place,
-            f"{wanted.name}: expected {_expected(wanted.known)}, got {got}",
+            f"{wanted.name}: expected {expected(wanted.known)}, got {got}",
             f"{wanted.name}: {remedy}" if value is not None else remedy,
             Kind.VALUE,
         )
@@ -615,125 +598,12 @@ class _Reader:
             self._fault(token.place, message, f"add a {token.text[0]} where it ends, in this line")
         elif token.kind == "curly":
             message = f"{wanted.name}: curly quotes enclose no string"
-            self._fault(token.place, message, f'"{_shown(closed)}"')
-        raw, wrong = _unescaped(closed)
+            self._fault(token.place, message, f'"{shown(closed)}"')
+        raw, wrong = unescaped(closed)
         if wrong:
             message = f"{wanted.name}: {wrong} is no escape sequence"
             self._fault(token.place, message, r"a backslash itself is written \\")
         return raw
-
-
-def _converted(text: str, known: FieldDescriptor) -> Scalar | None:
-    """Return a text as a value of a field's type, which is not a string; None if it is none."""
-    if known.enum_type is not None:
-        if text in known.enum_type.values_by_name:
-            return text
-        number = _integer(text)
-        by_number = known.enum_type.values_by_number
-        return by_number[number].name if number is not None and number in by_number else None
-    if known.type == FieldDescriptor.TYPE_BOOL:
-        number = None if text.startswith("-") else _integer(text)
-        return _BOOLS.get(text) if number not in (0, 1) else number == 1
-    if known.type in _INTEGERS:
-        low, high = _INTEGERS[known.type]
-        number = None if text.startswith("-") and low == 0 else _integer(text)
-        return number if number is not None and low <= number <= high else None
-    if known.type in _FLOATS:
-        digits = text.rstrip("fF") if text[-1:] in "fF" and text[-2:-1] in "0123456789." else text
-        return float(digits) if _FLOAT.fullmatch(digits) else None
-    return None
-
-
-def _integer(text: str) -> int | None:
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        return None
-    minus, hexadecimal, octal, decimal = match.groups()
-    if decimal and len(decimal) > 20:  # of no type; and Python refuses to read thousands of digits
-        return None
-    if hexadecimal:
-        number = int(hexadecimal, 16)
-    else:
-        number = int(octal, 8) if octal else int(decimal)
-    return -number if minus else number
-
-
-def _guessed(text: str, known: FieldDescriptor) -> tuple[Scalar | None, str]:
-    """Return the value that a wrong text most likely means, if any, and how to write it."""
-    if known.type == FieldDescriptor.TYPE_STRING:
-        return text, f'"{_shown(text)}"'
-    if (value := _converted(text, known)) is not None:  # but for its quotes it is right
-        return value, _shown(text)
-    if known.enum_type is not None:
-        return _guessed_enum(text, known.enum_type)
-    if known.type == FieldDescriptor.TYPE_BOOL and text.lower() in _SAID_BOOLS:
-        meant = _SAID_BOOLS[text.lower()]
-        return meant, "true" if meant else "false"
-    if known.type in _INTEGERS:
-        whole = re.sub(r"\.0*\Z", "", text)
-        if (value := _converted(whole, known)) is not None:
-            return value, whole
-        low, high = _INTEGERS[known.type]
-        return None, f"from {low} to {high}" if whole.lstrip("-").isdecimal() else ""
-    return None, ""
-
-
-@lru_cache(maxsize=1024)
-def _guessed_enum(text: str, enum: EnumDescriptor) -> tuple[str | None, str]:
-    names = list(enum.values_by_name)
-    upper = text.upper()
-    same = [name for name in names if name == upper or name.endswith(f"_{upper}")]
-    if len(same) == 1:
-        return same[0], same[0]
-    near = difflib.get_close_matches(upper, names, 1, 0.4) if len(upper) <= _MAX_SHOWN else []
-    return None, f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
-
-
-@lru_cache(maxsize=1024)
-def _meant(descriptor: Descriptor, name: str) -> tuple[str | None, str]:
-    """Return the field that a misspelt name surely means, if any, and what to write instead."""
-    names = [known.name for known in descriptor.fields]
-    inside = [
-        known.name
-        for known in descriptor.fields
-        if known.message_type is not None and name in known.message_type.fields_by_name
-    ]
-    if inside:
-        return None, f"it is a field of {' and of '.join(inside)}"
-    near = difflib.get_close_matches(name, names, 1) if len(name) <= _MAX_SHOWN else []
-    if not near:
-        return None, f"known: {', '.join(names)}" if names else "this block has no fields"
-    sure = difflib.SequenceMatcher(None, name, near[0]).ratio() >= 0.8
-    return near[0] if sure else None, f"did you mean {near[0]!r}?"
-
-
-def _unescaped(text: str) -> tuple[bytes, str]:
-    """Return the bytes that a string stands for, and the first escape in it that is none."""
-    wrong: list[str] = []
-
-    def one(match: re.Match[bytes]) -> bytes:
-        kind, value = str(match.lastgroup), match.group(str(match.lastgroup))
-        if kind == "octal":
-            return bytes([int(value, 8) & 0xFF])
-        if kind == "hexadecimal":
-            return bytes([int(value, 16)])
-        if kind == "single":
-            return bytes([_SINGLE_ESCAPES[value[0]]])
-        if kind == "wide":
-            return chr(int(value[1:], 16)).encode("utf-8", "surrogatepass")
-        if kind == "units":  # two may be one character
-            units = bytes.fromhex(value.decode().replace("\\u", "").replace("u", ""))
-            return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
-        wrong.append(match.group().decode("utf-8", "replace"))
-        return match.group()
-
-    raw = _ESCAPE.sub(one, text.encode("utf-8", "surrogatepass"))
-    return raw, wrong[0] if wrong else ""
-
-
-def _shown(text: str) -> str:
-    """Return a text as a message quotes it: its beginning, if it is long."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def _form(wanted: _Field) -> str:
@@ -741,13 +611,3 @@ def _form(wanted: _Field) -> str:
     if wanted.message is not None:
         return f"{wanted.name} {{ … }}" if wanted.is_single else f"{wanted.name} [ {{ … }} ]"
     return f"{wanted.name}: …" if wanted.is_single else f"{wanted.name}: [ … ]"
-
-
-def _expected(known: FieldDescriptor) -> str:
-    if known.enum_type is not None:
-        return f"a value of {known.enum_type.name}"
-    if known.type == FieldDescriptor.TYPE_BOOL:
-        return "true or false"
-    if known.type in _INTEGERS:
-        return "a whole number"
-    return "a number" if known.type in _FLOATS else "a string in quotes"
