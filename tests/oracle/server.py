@@ -18,8 +18,9 @@ import numpy as np
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
-from cropseek.settings import Settings, base_environment
-from cropseek.triton.machine import find_tritonserver, libpython
+from cropseek.settings import Settings
+from cropseek.triton.launcher import stub_environment
+from cropseek.triton.machine import find_tritonserver
 from cropseek.triton.repository import prepare_backends
 from tests.oracle.cases import Case, Files
 
@@ -108,7 +109,7 @@ class Oracle:
 
     def _reason(self, said: int) -> str:
         """Return why a load failed: the log says it where the answer does not."""
-        lines = self._log.read_text(encoding="utf-8", errors="replace")[said:].splitlines()
+        lines = self._log.read_bytes()[said:].decode("utf-8", "replace").splitlines()
         found = [match["text"] for match in map(_REASON.match, lines) if match]
         return found[-1] if found else ""
 
@@ -129,12 +130,6 @@ class Oracle:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._shm_prefix = f"cropseek_oracle_{port}_"
-        found = libpython()
-        libraries = [
-            str(path) for path in (self._install.libraries, found and found.parent) if path
-        ]
-        environment = base_environment() | {"LD_LIBRARY_PATH": ":".join(libraries)}
-        environment["PATH"] = f"{sys.prefix}/bin:{environment.get('PATH', '')}"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -148,7 +143,7 @@ class Oracle:
                     "--grpc-address=127.0.0.1",
                     f"--grpc-port={port}",
                 ],
-                env=environment,
+                env=stub_environment(self._install),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

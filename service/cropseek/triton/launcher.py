@@ -197,19 +197,7 @@ class TritonServer:
         ]
 
     def _environment(self, install: TritonInstall) -> dict[str, str]:
-        environment = base_environment() | as_environment(self._settings)
-        found = libpython()
-        libraries = [
-            str(folder)
-            for folder in (install.libraries, found and found.parent)
-            if folder is not None
-        ]
-        inherited = environment.get("LD_LIBRARY_PATH")
-        environment["LD_LIBRARY_PATH"] = ":".join(libraries + ([inherited] if inherited else []))
-        # The stub takes its packages from the environment whose `bin` comes first.
-        environment["PATH"] = f"{sys.prefix}/bin:{environment.get('PATH', '/usr/bin:/bin')}"
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        return environment | _MODEL_PROCESSES
+        return stub_environment(install) | as_environment(self._settings) | _MODEL_PROCESSES
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._settings.ready_timeout_s
@@ -258,6 +246,21 @@ class TritonServer:
                 f"a first picture did not come through Triton: {error}; "
                 f"the end of its log:\n{self.log_tail()}"
             ) from None
+
+
+def stub_environment(install: TritonInstall) -> dict[str, str]:
+    """Return the environment in which a tritonserver finds its libraries and our packages."""
+    environment = base_environment()
+    found = libpython()
+    libraries = [
+        str(folder) for folder in (install.libraries, found and found.parent) if folder is not None
+    ]
+    inherited = environment.get("LD_LIBRARY_PATH")
+    environment["LD_LIBRARY_PATH"] = ":".join(libraries + ([inherited] if inherited else []))
+    # The stub takes its packages from the environment whose `bin` comes first.
+    environment["PATH"] = f"{sys.prefix}/bin:{environment.get('PATH', '/usr/bin:/bin')}"
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    return environment
 
 
 def _server_ready(client: triton.InferenceServerClient) -> bool:
