@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from cropseek.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cropseek.triton.check import Finding, Repository
+    from cropseek.triton.draw import Scene
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -305,3 +307,79 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
     }
+
+
+@app.command()
+def draw(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A repository, or the folder of one model: it and what it uses.",
+            show_default=False,
+        ),
+    ],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Read configs/NAME.pbtxt, as --model-config-name does.  "
+            "[dim]\\[default: config.pbtxt, else the first profile][/dim]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.svg",
+            help="Write an SVG.  [dim]\\[default: draw in the terminal][/dim]",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw the pipeline of a repository, its faults in red where they are."""
+    from cropseek.triton.check import check_repository, read_repository
+    from cropseek.triton.draw import scene_of, to_svg
+
+    if output is not None and output.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
+    [(root, only)] = _repositories([path]).items()
+    profiles = [profile] if profile is not None else _profiles(root)
+    repository = read_repository(root, None if None in profiles else profiles[0])
+    scene = scene_of(repository, check_repository(repository), only)
+    if output is not None:
+        _write(output, to_svg(scene))
+    if as_json:
+        print(json.dumps(asdict(scene)))
+        return
+    if output is None:
+        _print_drawing(scene)
+    where = f"{output}: " if output is not None else ""
+    said = ", ".join(
+        _number(scene.count(severity), severity)
+        for severity in ("error", "warning")
+        if scene.count(severity)
+    )
+    under = f", profile {scene.profile}" if scene.profile else ""
+    print(f"{where}{said or 'nothing found'} in {_number(scene.models, 'model')}{under}")
+    others = [name for name in profiles if name not in (None, scene.profile)]
+    if others:
+        print(f"other profiles: {', '.join(map(str, others))} (--profile)")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _print_drawing(scene: Scene) -> None:
+    from rich.console import Console
+
+    from cropseek.triton.draw import to_lines
+
+    console = Console(highlight=False)
+    for line in to_lines(scene, ascii_only=console.options.ascii_only):
+        console.print(line, soft_wrap=True)
