@@ -1,7 +1,7 @@
 """Text search as a Triton repository: ids to a vector, the vector to documents, these to an answer.
 
-    cropseek repo build docs/examples/text_search.py -o text_search
-    cropseek repo draw text_search
+cropseek repo build docs/examples/text_search.py -o text_search
+cropseek repo draw text_search
 """
 
 from cropseek.triton.build import Ensemble, Repository, model, tensor

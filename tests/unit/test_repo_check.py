@@ -34,6 +34,7 @@ from cropseek.triton.config import (
     TransactionPolicy,
     read_pbtxt,
 )
+from cropseek.triton.draw import scene_of, to_svg
 from tests.oracle.cases import CHAIN, ECHO, Files, chain, ensemble, files, leaf, single, without
 from tests.oracle.server import write
 
@@ -105,6 +106,12 @@ class TestTutorial:
         findings = check_repository(read_repository(TUTORIAL))
         (mismatch,) = [f for f in findings if f.rule.code == "E009"]
         assert "TYPE_STRING from the ensemble, TYPE_INT64 at 'embedding'" in mismatch.message
+
+    def test_its_picture_is_what_is_drawn(self) -> None:
+        repository = read_repository(TUTORIAL)
+        drawn = to_svg(scene_of(repository, check_repository(repository)))
+        picture = TUTORIAL.with_suffix(".svg").read_text(encoding="utf-8")
+        assert picture == drawn, "cropseek repo draw docs/examples/tutorial -o ….svg"
 
 
 class TestBadInput:

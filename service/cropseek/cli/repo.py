@@ -131,6 +131,61 @@ def explain(
 
 
 @app.command()
+def draw(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A repository, or the folder of one model: it and what it uses.",
+            show_default=False,
+        ),
+    ],
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Read configs/NAME.pbtxt, as --model-config-name does.  "
+            "[dim]\\[default: config.pbtxt, else the first profile][/dim]",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.svg",
+            help="Write an SVG.  [dim]\\[default: draw in the terminal][/dim]",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw the pipeline of a repository, its faults in red where they are."""
+    from cropseek.triton.check import check_repository, read_repository
+    from cropseek.triton.draw import scene_of, to_svg
+
+    if output is not None and output.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
+    [(root, only)] = _repositories([path]).items()
+    profiles = [profile] if profile is not None else _profiles(root)
+    repository = read_repository(root, None if None in profiles else profiles[0])
+    scene = scene_of(repository, check_repository(repository), only)
+    if output is not None:
+        _write(output, to_svg(scene))
+    if as_json:
+        print(json.dumps(asdict(scene)))
+        return
+    if output is None:
+        _print_drawing(scene)
+    where = f"{output}: " if output is not None else ""
+    said = _said(scene.count("error"), scene.count("warning"))
+    under = f", profile {scene.profile}" if scene.profile else ""
+    print(f"{where}{said} in {_number(scene.models, 'model')}{under}")
+    others = [name for name in profiles if name not in (None, scene.profile)]
+    if others:
+        print(f"other profiles: {', '.join(map(str, others))} (--profile)")
+
+
+@app.command()
 def build(
     description: Annotated[
         Path,
@@ -278,11 +333,13 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
 def _summary(counts: Counter[Any], models: int) -> None:
     from cropseek.triton.check import Severity
 
-    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
-    said = ", ".join(
-        _number(count, what) for count, what in ((errors, "error"), (warnings, "warning")) if count
-    )
-    print(f"{said or 'nothing found'} in {_number(models, 'model')}")
+    said = _said(counts[Severity.ERROR], counts[Severity.WARNING])
+    print(f"{said} in {_number(models, 'model')}")
+
+
+def _said(errors: int, warnings: int) -> str:
+    counts = ((errors, "error"), (warnings, "warning"))
+    return ", ".join(_number(count, what) for count, what in counts if count) or "nothing found"
 
 
 def _number(count: int, what: str) -> str:
@@ -307,65 +364,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
     }
-
-
-@app.command()
-def draw(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A repository, or the folder of one model: it and what it uses.",
-            show_default=False,
-        ),
-    ],
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Read configs/NAME.pbtxt, as --model-config-name does.  "
-            "[dim]\\[default: config.pbtxt, else the first profile][/dim]",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE.svg",
-            help="Write an SVG.  [dim]\\[default: draw in the terminal][/dim]",
-        ),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Draw the pipeline of a repository, its faults in red where they are."""
-    from cropseek.triton.check import check_repository, read_repository
-    from cropseek.triton.draw import scene_of, to_svg
-
-    if output is not None and output.suffix.lower() != ".svg":
-        raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
-    [(root, only)] = _repositories([path]).items()
-    profiles = [profile] if profile is not None else _profiles(root)
-    repository = read_repository(root, None if None in profiles else profiles[0])
-    scene = scene_of(repository, check_repository(repository), only)
-    if output is not None:
-        _write(output, to_svg(scene))
-    if as_json:
-        print(json.dumps(asdict(scene)))
-        return
-    if output is None:
-        _print_drawing(scene)
-    where = f"{output}: " if output is not None else ""
-    said = ", ".join(
-        _number(scene.count(severity), severity)
-        for severity in ("error", "warning")
-        if scene.count(severity)
-    )
-    under = f", profile {scene.profile}" if scene.profile else ""
-    print(f"{where}{said or 'nothing found'} in {_number(scene.models, 'model')}{under}")
-    others = [name for name in profiles if name not in (None, scene.profile)]
-    if others:
-        print(f"other profiles: {', '.join(map(str, others))} (--profile)")
 
 
 def _write(path: Path, text: str) -> None:

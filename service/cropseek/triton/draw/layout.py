@@ -237,7 +237,7 @@ def _tops(graph: _Graph, gap: float) -> dict[str, float]:
         rightward = sweep % 2 == 0
         for column in graph.columns if rightward else reversed(graph.columns):
             wishes: list[float] = []
-            below = 0.0  # for those without an edge, which are last
+            below = median_low(tops.values())  # for those without an edge, which are last
             for name in column:
                 wishes.append(_wish(graph, tops, name, rightward, below))
                 below = wishes[-1] + graph.nodes[name].height + gap
