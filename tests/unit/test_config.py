@@ -17,7 +17,6 @@ from cropseek.triton import config as module
 from cropseek.triton.codec import (
     CLASSES,
     BlockReader,
-    Path,
     attribute,
     field_names,
     fill,

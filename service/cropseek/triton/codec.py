@@ -19,7 +19,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 from cropseek.triton.pbtxt import Block, Entry, Place
 
 # Names fields and counts elements from 0: ("input", 1, "dims"); a map's key stands for a number.
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 _SCALARS = {  # what protobuf's types are in Python; the others are whole numbers
     FieldDescriptor.CPPTYPE_STRING: (str, "a string"),
     FieldDescriptor.CPPTYPE_BOOL: (bool, "True or False"),
@@ -150,10 +150,10 @@ class BlockReader:
     """Makes objects of blocks, and notes the place of every field and the keys of every map."""
 
     def __init__(self) -> None:
-        self.places: dict[Path, Place] = {}
-        self.map_keys: dict[Path, tuple[Any, ...]] = {}
+        self.places: dict[FieldPath, Place] = {}
+        self.map_keys: dict[FieldPath, tuple[Any, ...]] = {}
 
-    def read(self, blocks: list[Block], descriptor: Descriptor, path: Path) -> Any:
+    def read(self, blocks: list[Block], descriptor: Descriptor, path: FieldPath) -> Any:
         """Return the object that blocks say together: one, or several that should have been one."""
         if _is_parameter(descriptor):
             texts = [entry.value for block in blocks for entry in block.all("string_value")]
@@ -170,7 +170,7 @@ class BlockReader:
                 values[attribute(known.name)] = self._value(known, entries, here)
         return CLASSES[descriptor.full_name](**values)
 
-    def _value(self, known: FieldDescriptor, entries: list[Entry], path: Path) -> Any:
+    def _value(self, known: FieldDescriptor, entries: list[Entry], path: FieldPath) -> Any:
         if _is_map(known):
             return self._map(known, entries, path)
         if known.is_repeated:
@@ -182,13 +182,13 @@ class BlockReader:
             return self.read(blocks, known.message_type, path)
         return entries[-1].value
 
-    def _element(self, known: FieldDescriptor, entry: Entry, path: Path) -> Any:
+    def _element(self, known: FieldDescriptor, entry: Entry, path: FieldPath) -> Any:
         self.places[path] = entry.place
         if isinstance(entry.value, Block) and known.message_type is not None:
             return self.read([entry.value], known.message_type, path)
         return entry.value
 
-    def _map(self, known: FieldDescriptor, entries: list[Entry], path: Path) -> dict[Any, Any]:
+    def _map(self, known: FieldDescriptor, entries: list[Entry], path: FieldPath) -> dict[Any, Any]:
         """Return a map; an entry with several keys and values (a fault) counts as several."""
         assert known.message_type is not None
         key_field, value_field = known.message_type.fields

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tritonclient.grpc import model_config_pb2 as pb
 
 from cropseek.triton import codec, pbtxt
-from cropseek.triton.codec import Path, message_class
+from cropseek.triton.codec import FieldPath, message_class
 from cropseek.triton.pbtxt import Fault, Place
 
 DataType = Literal[
@@ -572,10 +572,10 @@ class Read:
     """
 
     config: ModelConfig
-    places: Mapping[Path, Place]
-    map_keys: Mapping[Path, tuple[Any, ...]]
+    places: Mapping[FieldPath, Place]
+    map_keys: Mapping[FieldPath, tuple[Any, ...]]
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: FieldPath) -> Place:
         """Return where a field stands, or the nearest thing around it that is written."""
         while path and path not in self.places:
             path = path[:-1]

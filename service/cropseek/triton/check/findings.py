@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.pbtxt import Place
 
 
@@ -30,7 +31,8 @@ class Rule:
 class Finding:
     """A breach of a rule in a model: where, what is wrong, and what to do.
 
-    `tensor` is the ensemble's name of the tensor that it is about, for the drawing.
+    `field` is the path of the configuration's field that it is about, empty if it is about more;
+    `tensor` the ensemble's name of a tensor that it is about.
     """
 
     rule: Rule
@@ -39,4 +41,5 @@ class Finding:
     place: Place
     message: str
     remedy: str = ""
+    field: FieldPath = ()
     tensor: str | None = None

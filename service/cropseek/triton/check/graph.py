@@ -9,6 +9,7 @@ from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.onnx_file import GraphTensor, OnnxError, read_graph
 from cropseek.triton.check.repository import Model
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output
 
 
@@ -63,7 +64,7 @@ def _side(
 
 
 def _tensor(
-    model: Model, at: tuple[str | int, ...], tensor: Input | Output, graph: GraphTensor
+    model: Model, at: FieldPath, tensor: Input | Output, graph: GraphTensor
 ) -> Iterator[Finding]:
     if tensor.data_type and graph.data_type and tensor.data_type != graph.data_type:
         yield model.finding(

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import PLATFORM_BACKENDS, Model
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, InstanceGroup, Output, QueuePolicy
 
 _PARAMETERS_READ = re.compile(r"\.\s*parameters\s*\(\s*\)")  # pb_utils' request.parameters()
 _CALLS_MODELS = re.compile(r"\bInferenceRequest\s*\(")
-Path = tuple[str | int, ...]
 
 
 def backend_findings(model: Model) -> Iterator[Finding]:
@@ -87,7 +87,7 @@ def tensor_findings(model: Model) -> Iterator[Finding]:
                 seen[tensor.name] = number
 
 
-def _one_tensor(model: Model, path: Path, tensor: Input | Output) -> Iterator[Finding]:
+def _one_tensor(model: Model, path: FieldPath, tensor: Input | Output) -> Iterator[Finding]:
     kind, number = str(path[0]), int(path[1])
     title = f"{kind} {tensor.name!r}" if tensor.name else f"{kind} number {number + 1}"
     if not tensor.name:
@@ -109,7 +109,9 @@ def _one_tensor(model: Model, path: Path, tensor: Input | Output) -> Iterator[Fi
         yield from _input_only(model, path, title, tensor)
 
 
-def _reshape(model: Model, path: Path, title: str, tensor: Input | Output) -> Iterator[Finding]:
+def _reshape(
+    model: Model, path: FieldPath, title: str, tensor: Input | Output
+) -> Iterator[Finding]:
     if tensor.reshape is None or not tensor.dims:
         return
     dims, shape = tensor.dims, tensor.reshape.shape
@@ -136,7 +138,7 @@ def _runs(dims: Sequence[int]) -> list[int]:
     return [*runs, math.prod(current)]
 
 
-def _input_only(model: Model, path: Path, title: str, tensor: Input) -> Iterator[Finding]:
+def _input_only(model: Model, path: FieldPath, title: str, tensor: Input) -> Iterator[Finding]:
     if tensor.format in ("FORMAT_NCHW", "FORMAT_NHWC") and tensor.dims and len(tensor.dims) != 3:
         yield model.finding(
             "T007",
@@ -157,7 +159,7 @@ def scheduling_findings(model: Model) -> Iterator[Finding]:
     config = model.config
     batching = config.dynamic_batching
     if batching is not None and model.backend != "ensemble":
-        at: Path = ("dynamic_batching",)
+        at: FieldPath = ("dynamic_batching",)
         limit = model.max_batch_size
         yield from _preferred(model, (*at, "preferred_batch_size"), batching.preferred_batch_size)
         if limit == 0:
@@ -183,7 +185,7 @@ def scheduling_findings(model: Model) -> Iterator[Finding]:
     yield from _cache(model)
 
 
-def _preferred(model: Model, path: Path, sizes: Sequence[int]) -> Iterator[Finding]:
+def _preferred(model: Model, path: FieldPath, sizes: Sequence[int]) -> Iterator[Finding]:
     limit = model.max_batch_size
     for number, size in enumerate(sizes):
         if size < 1 or (limit is not None and limit > 0 and size > limit):
@@ -203,7 +205,7 @@ def _priorities(model: Model) -> Iterator[Finding]:
     assert batching is not None
     levels = batching.priority_levels or 0
     default = batching.default_priority_level
-    at: Path = ("dynamic_batching",)
+    at: FieldPath = ("dynamic_batching",)
     if levels and not 1 <= (default or 0) <= levels:
         yield model.finding(
             "D003",
@@ -231,7 +233,7 @@ def _cache(model: Model) -> Iterator[Finding]:
     config = model.config
     if config.response_cache is None or not config.response_cache.enable:
         return
-    at: Path = ("response_cache",)
+    at: FieldPath = ("response_cache",)
     if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
         yield model.finding("D009", at, "response_cache on a decoupled model")
     if _PARAMETERS_READ.search(model.python_source):
@@ -255,7 +257,7 @@ def instance_findings(model: Model, cores: int | None, gpus: int | None) -> Iter
         return
     on_cpu = 0
     for number, group in enumerate(groups):
-        at: Path = ("instance_group", number)
+        at: FieldPath = ("instance_group", number)
         yield from _one_group(model, at, group, gpus)
         if group.kind == "KIND_CPU":
             on_cpu += group.count or 1
@@ -268,7 +270,9 @@ def instance_findings(model: Model, cores: int | None, gpus: int | None) -> Iter
         )
 
 
-def _one_group(model: Model, at: Path, group: InstanceGroup, gpus: int | None) -> Iterator[Finding]:
+def _one_group(
+    model: Model, at: FieldPath, group: InstanceGroup, gpus: int | None
+) -> Iterator[Finding]:
     if (group.count or 0) < 0:
         yield model.finding("D012", (*at, "count"), f"count: expected 1 or more, got {group.count}")
     if group.kind == "KIND_CPU" and group.gpus:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.rules import RULES
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import ModelConfig, Read, read_pbtxt
 from cropseek.triton.pbtxt import Fault, Kind, Place
 
@@ -114,14 +115,16 @@ class Model:
     def finding(
         self,
         code: str,
-        path: tuple[str | int, ...],
+        field_path: FieldPath,
         message: str,
         remedy: str = "",
         tensor: str | None = None,
     ) -> Finding:
         """Return a finding about a field of the configuration."""
-        place = self.read.place(path)
-        return Finding(RULES[code], self.name, self.file, place, message, remedy, tensor)
+        place = self.read.place(field_path)
+        return Finding(
+            RULES[code], self.name, self.file, place, message, remedy, field_path, tensor
+        )
 
 
 # Backends whose model files say what goes in and out, so that the server completes configurations.

@@ -8,9 +8,8 @@ from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.model import calls_models
 from cropseek.triton.check.repository import Model
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Warmup, WarmupInput
-
-Path = tuple[str | int, ...]
 
 
 def warmup_findings(model: Model) -> Iterator[Finding]:
@@ -24,7 +23,7 @@ def warmup_findings(model: Model) -> Iterator[Finding]:
         yield from _request(model, ("model_warmup", number), request)
 
 
-def _request(model: Model, at: Path, request: Warmup) -> Iterator[Finding]:
+def _request(model: Model, at: FieldPath, request: Warmup) -> Iterator[Finding]:
     limit, size = model.max_batch_size, request.batch_size or 0
     if limit is not None and not (size == 0 or 1 <= size <= max(limit, 1)):
         yield model.finding(
@@ -51,7 +50,7 @@ def _request(model: Model, at: Path, request: Warmup) -> Iterator[Finding]:
 
 
 def _fits(
-    model: Model, path: Path, name: str, data: WarmupInput, tensor: Input
+    model: Model, path: FieldPath, name: str, data: WarmupInput, tensor: Input
 ) -> Iterator[Finding]:
     if data.data_type != tensor.data_type and tensor.data_type is not None:
         yield model.finding(
@@ -69,7 +68,7 @@ def _fits(
         )
 
 
-def _data(model: Model, path: Path, name: str, data: WarmupInput) -> Iterator[Finding]:
+def _data(model: Model, path: FieldPath, name: str, data: WarmupInput) -> Iterator[Finding]:
     if data.input_data_file is not None:
         file = model.folder / "warmup" / data.input_data_file
         if not file.is_file():

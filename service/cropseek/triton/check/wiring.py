@@ -14,10 +14,10 @@ from typing import Literal
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import Model
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output, Step
 
 Models = Mapping[str, Model]
-Path = tuple[str | int, ...]
 Side = Literal["input", "output"]
 
 
@@ -35,7 +35,7 @@ class Port:
     tensor: Input | Output | None
     batches: int | None
     backend: str
-    path: Path
+    path: FieldPath
 
 
 @dataclass
@@ -71,7 +71,7 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
     batches = ensemble.max_batch_size
     for number, tensor in enumerate(ensemble.config.input):
         if tensor.name:
-            path: Path = ("input", number)
+            path: FieldPath = ("input", number)
             port = Port(ensemble.name, None, tensor.name, tensor, batches, "ensemble", path)
             wire(tensor.name).producers.append(port)
     for number, step in enumerate(steps_of(ensemble)):
@@ -89,7 +89,7 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
 
 
 def _member_port(member: Model | None, step: Step, number: int, side: Side, key: str) -> Port:
-    path: Path = ("ensemble_scheduling", "step", number, f"{side}_map", key)
+    path: FieldPath = ("ensemble_scheduling", "step", number, f"{side}_map", key)
     if member is None:
         return Port(step.model_name or "", number, key, None, None, "", path)
     tensor = (named(getattr(member.config, side)) or {}).get(key)
@@ -149,7 +149,7 @@ def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
 
 
 def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[Finding]:
-    at: Path = ("ensemble_scheduling", "step", number)
+    at: FieldPath = ("ensemble_scheduling", "step", number)
     if not step.model_name:
         yield ensemble.finding("E014", at, f"step {number + 1} names no model", 'model_name: "…"')
         return
@@ -183,7 +183,7 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
         )
 
 
-def _double_keys(ensemble: Model, path: Path, model: str) -> Iterator[Finding]:
+def _double_keys(ensemble: Model, path: FieldPath, model: str) -> Iterator[Finding]:
     seen = set()
     for key in ensemble.read.map_keys.get(path, ()):
         if key in seen:
@@ -193,7 +193,7 @@ def _double_keys(ensemble: Model, path: Path, model: str) -> Iterator[Finding]:
         seen.add(key)
 
 
-def _keys(ensemble: Model, at: Path, step: Step, member: Model) -> Iterator[Finding]:
+def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
     inputs, outputs = named(member.config.input), named(member.config.output)
     if inputs is not None:
         for key in _unknown(inputs, step):
@@ -243,7 +243,7 @@ def _described(tensors: Mapping[str, Input | Output]) -> str:
     return ", ".join(f"{name} ({described(tensor)})" for name, tensor in tensors.items())
 
 
-def _batch_size(ensemble: Model, at: Path, member: Model) -> Iterator[Finding]:
+def _batch_size(ensemble: Model, at: FieldPath, member: Model) -> Iterator[Finding]:
     mine, its = ensemble.max_batch_size, member.max_batch_size
     if mine and its and its < mine:
         yield ensemble.finding(
@@ -305,7 +305,7 @@ def _pairs(wire: Wire) -> Iterator[tuple[Port, Port]]:
                 yield producer, consumer
 
 
-def _place(producer: Port, consumer: Port) -> Path:
+def _place(producer: Port, consumer: Port) -> FieldPath:
     return consumer.path if consumer.step is not None else producer.path
 
 
@@ -434,7 +434,7 @@ def call_findings(models: Models) -> Iterator[Finding]:
                 )
     for cycle in cycles(calls):
         model = models[cycle[0]]
-        path: Path = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
+        path: FieldPath = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
         yield model.finding(
             "E011", path, f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
         )
