@@ -38,7 +38,9 @@ def test_an_error(tmp_path: Path) -> None:
     done = run("check", "models")
     assert done.exit_code == 1
     assert done.stdout == (
-        "models/top/config.pbtxt:1:1: V001 no version folder\n    mkdir top/1\n1 error in 1 model\n"
+        "models/top/config.pbtxt:1:1: V001 no version folder\n"
+        "    mkdir models/top/1\n"
+        "1 error in 1 model\n"
     )
 
 
@@ -77,7 +79,7 @@ def test_json(tmp_path: Path) -> None:
                 "line": 1,
                 "column": 1,
                 "message": "no version folder",
-                "remedy": "mkdir top/1",
+                "remedy": "mkdir models/top/1",
             }
         ],
     }
@@ -114,6 +116,18 @@ def test_the_repository_that_one_stands_in(tmp_path: Path, monkeypatch: pytest.M
     assert run("check", ".").stdout == "nothing found in 1 model\n"
 
 
+def test_what_profiles_share_is_told_once(tmp_path: Path) -> None:
+    config = BROKEN["top/config.pbtxt"]
+    good = single()
+    made = {name.replace("top/", "other/"): body for name, body in good.items()}
+    made["other/config.pbtxt"] = made["other/config.pbtxt"].replace('"top"', '"other"')
+    made |= {f"other/configs/{name}.pbtxt": made["other/config.pbtxt"] for name in ("a", "b")}
+    write(made | {"top/config.pbtxt": config}, tmp_path / "models")
+    done = run("check", "models")
+    assert done.stdout.count("V001") == 1
+    assert done.stdout.endswith("1 error in 2 models\n")
+
+
 @pytest.mark.parametrize("path", ["nowhere", "notes.txt"])
 def test_a_path_that_is_neither(tmp_path: Path, path: str) -> None:
     (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
@@ -125,6 +139,10 @@ def test_a_path_that_is_neither(tmp_path: Path, path: str) -> None:
 
 def test_a_version_that_is_none() -> None:
     assert run("check", ".", "--triton-version", "24.x").exit_code == 2
+
+
+def test_a_version_of_which_nothing_is_known() -> None:
+    assert run("check", ".", "--triton-version", "2.20").exit_code == 2
 
 
 def test_explaining_one_rule() -> None:

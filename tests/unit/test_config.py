@@ -17,6 +17,7 @@ from cropseek.triton import config as module
 from cropseek.triton.codec import (
     CLASSES,
     BlockReader,
+    FieldPath,
     attribute,
     field_names,
     fill,
@@ -292,7 +293,7 @@ dynamic_batching { priority_queue_policy { key: 3 value: { max_queue_size: 4 } }
         (("dynamic_batching", "priority_queue_policy", "3", "max_queue_size"), Place(8, 60)),
     ],
 )
-def test_a_field_is_found_where_it_is_written(path: Path, place: Place) -> None:
+def test_a_field_is_found_where_it_is_written(path: FieldPath, place: Place) -> None:
     """Line and column, counted from 1."""
     read, faults = read_pbtxt(TEXT)
     assert faults == []

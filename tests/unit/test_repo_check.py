@@ -32,6 +32,8 @@ from cropseek.triton.config import (
     ResponseCache,
     Step,
     TransactionPolicy,
+    Warmup,
+    WarmupInput,
     read_pbtxt,
 )
 from cropseek.triton.draw import scene_of, to_svg
@@ -166,6 +168,19 @@ class TestBadInput:
         assert finding.rule.code == "R002"
         assert finding.message == "cannot be read: Permission denied"
 
+    def test_a_pipe_beside_dali_s_profiles_is_not_waited_for(self, tmp_path: Path) -> None:
+        write({"a/1/model.dali": "", "a/configs/gpu.pbtxt": dali().to_pbtxt()}, tmp_path)
+        os.mkfifo(tmp_path / "a" / "config.pbtxt")
+        (finding,) = check_repository(read_repository(tmp_path, "gpu"))
+        assert finding.rule.code == "X001"
+        assert "expected a file of text" in finding.message
+
+    def test_a_pipe_as_a_model_is_not_waited_for(self, tmp_path: Path) -> None:
+        write(without(single(), "top/1/"), tmp_path)
+        (tmp_path / "top" / "1").mkdir()
+        os.mkfifo(tmp_path / "top" / "1" / "model.py")
+        assert check_repository(read_repository(tmp_path)) == []
+
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         write(without(single(), "top/config.pbtxt"), tmp_path)
         os.mkfifo(tmp_path / "top" / "config.pbtxt")
@@ -242,7 +257,7 @@ class TestWarnings:
         assert codes(tmp_path, made, Options(cores=cores)) == expected
 
     @pytest.mark.parametrize(
-        ("gpus", "expected"), [(None, []), (2, []), (1, ["D007"]), (0, ["D007"])]
+        ("gpus", "expected"), [(None, []), (2, []), (1, ["D013"]), (0, ["D013"])]
     )
     def test_gpus_that_are_not_there(
         self, tmp_path: Path, gpus: int | None, expected: list[str]
@@ -274,8 +289,6 @@ class TestWarnings:
 
 
 class TestNewerFields:
-    CONFIG = 'name: "top"\nmodel_metrics { }\n'
-
     @pytest.mark.parametrize(
         ("version", "expected"), [(None, []), ((2, 51), ["S007"]), ((2, 52), [])]
     )
@@ -285,6 +298,31 @@ class TestNewerFields:
         made = single()
         made["top/config.pbtxt"] += "model_metrics { }\n"
         assert codes(tmp_path, made, Options(version)) == expected
+
+
+class TestSource:
+    """What is read in a Python model's source, and what is not."""
+
+    WARM = Warmup("w", 1, {"X": WarmupInput("TYPE_FP32", (4,), zero_data=True)})
+
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("pb_utils.InferenceRequest(model_name='b')", ["W001"]),
+            ("# never pb_utils.InferenceRequest( here", []),
+            ("'pb_utils.InferenceRequest('", []),
+            ("def broken(:", []),
+        ],
+    )
+    def test_calls_of_other_models(self, tmp_path: Path, line: str, expected: list[str]) -> None:
+        made = single(model_warmup=(self.WARM,)) | {"top/1/model.py": line + "\n"}
+        assert codes(tmp_path, made) == expected
+
+    def test_a_model_that_completes_its_configuration(self, tmp_path: Path) -> None:
+        made = single(input=(Input("X"),))
+        assert codes(tmp_path, made) == ["T003", "T004"]
+        completes = "class TritonPythonModel:\n    def auto_complete_config(config): ...\n"
+        assert codes(tmp_path, made | {"top/1/model.py": completes}) == []
 
 
 class TestBls:
@@ -402,8 +440,9 @@ class TestOnnx:
         assert onnx_codes(tmp_path) == ["O001"]
 
 
-def test_rules_have_codes_names_and_reasons_of_their_own() -> None:
+def test_rules_stand_in_order_with_names_and_reasons_of_their_own() -> None:
     rules = list(RULES.values())
-    assert len({rule.name for rule in rules}) == len(rules)
+    topics = list(dict.fromkeys(rule.code[0] for rule in rules))
+    assert list(RULES) == [code for topic in topics for code in sorted(RULES) if code[0] == topic]
+    assert len({rule.name for rule in rules}) == len({rule.why for rule in rules}) == len(rules)
     assert all(rule.why.endswith(".") for rule in rules)
-    assert list(RULES) == [rule.code for rule in rules]

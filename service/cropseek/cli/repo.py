@@ -16,7 +16,7 @@ from cropseek.cli import options
 from cropseek.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cropseek.triton.check import Finding, Repository
+    from cropseek.triton.check import Finding, Options, Repository
     from cropseek.triton.draw import Scene
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
@@ -54,7 +54,8 @@ Profile = Annotated[
 TritonVersion = Annotated[
     str | None,
     typer.Option(
-        metavar="X.Y", help="Report fields that a server of this version does not know yet."
+        metavar="X.Y",
+        help="Report fields that a server of this version, 2.51 or newer, does not know yet.",
     ),
 ]
 Cores = Annotated[
@@ -83,27 +84,46 @@ def check(
     [bold]# noqa-file: E009[/bold] in the whole file.
     [bold]cropseek repo explain[/bold] lists the rules.
     """
-    from cropseek.triton.check import Options, Severity, check_repository, read_repository
+    from cropseek.triton.check import Options, Severity
 
     facts = Options(_version(triton_version), cores, gpus)
-    counts: Counter[Severity] = Counter()
+    findings: set[Finding] = set()
     models: set[Path] = set()
     for root, only in _repositories(paths).items():
-        for name in [profile] if profile is not None else _profiles(root):
-            repository = read_repository(root, name)
-            findings = [
-                finding
-                for finding in check_repository(repository, facts)
-                if not only or finding.model in only
-            ]
-            counts.update(finding.rule.severity for finding in findings)
-            models |= {model.folder for model in repository.models.values()}
-            _report(repository, findings, as_json)
+        found, there = _check(root, only, profile, facts, as_json)
+        findings |= found
+        models |= there
     if not as_json:
-        _summary(counts, len(models))
+        _summary(findings, len(models))
     failing = {FailOn.ERROR: [Severity.ERROR], FailOn.WARNING: list(Severity), FailOn.NEVER: []}
-    if any(counts[severity] for severity in failing[fail_on]):
+    if any(finding.rule.severity in failing[fail_on] for finding in findings):
         raise typer.Exit(1)
+
+
+def _check(
+    root: Path, only: set[str], profile: str | None, facts: Options, as_json: bool
+) -> tuple[set[Finding], set[Path]]:
+    """Check a repository under one profile or all it has; report, and return findings and models.
+
+    A finding about a file that several profiles share is told once, but in each one's JSON.
+    """
+    from cropseek.triton.check import check_repository, profiles_of, read_repository
+
+    told: set[Finding] = set()
+    models: set[Path] = set()
+    for name in [profile] if profile is not None else profiles_of(root):
+        repository = read_repository(root, name)
+        findings = [
+            finding
+            for finding in check_repository(repository, facts)
+            if not only or finding.model in only
+        ]
+        _report(
+            repository, findings if as_json else [f for f in findings if f not in told], as_json
+        )
+        told.update(findings)
+        models |= {model.folder for model in repository.models.values()}
+    return told, models
 
 
 @app.command()
@@ -160,13 +180,13 @@ def draw(
     as_json: options.Json = False,
 ) -> None:
     """Draw the pipeline of a repository, its faults in red where they are."""
-    from cropseek.triton.check import check_repository, read_repository
+    from cropseek.triton.check import check_repository, profiles_of, read_repository
     from cropseek.triton.draw import scene_of, to_svg
 
     if output is not None and output.suffix.lower() != ".svg":
         raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
     [(root, only)] = _repositories([path]).items()
-    profiles = [profile] if profile is not None else _profiles(root)
+    profiles = [profile] if profile is not None else profiles_of(root)
     repository = read_repository(root, None if None in profiles else profiles[0])
     scene = scene_of(repository, check_repository(repository), only)
     if output is not None:
@@ -205,21 +225,20 @@ def build(
 ) -> None:
     """Write the repository that a Python file describes, and check it.
 
-    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold].
+    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold]. What the check
+    finds does not change the exit code: files that others bring may be missing.
     """
-    from cropseek.triton.check import check_repository, read_repository
+    from cropseek.triton.check import Options
 
     repository = _described(description)
     if output.exists() and not (output.is_dir() and (force or not any(output.iterdir()))):
         raise InvalidInput(f"{output}: expected an empty folder, or --force to write over it")
     written = repository.write(output)
-    made = read_repository(output)
-    findings = check_repository(made)
-    _report(made, findings, as_json)
+    findings, models = _check(output, set(), None, Options(), as_json)
     if not as_json:
-        models = _number(len(repository.models), "model")
-        print(f"{models}, {_number(len(written), 'file')} in {output}")
-        _summary(Counter(finding.rule.severity for finding in findings), len(made.models))
+        made = _number(len(repository.models), "model")
+        print(f"{made}, {_number(len(written), 'file')} in {output}")
+        _summary(findings, len(models))
 
 
 def _described(description: Path) -> Any:
@@ -257,11 +276,17 @@ def _line_of(description: Path, error: Exception) -> str:
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:
+    from cropseek.triton.check.versions import OLDEST_KNOWN
+
     if text is None:
         return None
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
         raise typer.BadParameter(f"--triton-version: expected a version like 2.51, got {text!r}")
-    return tuple(int(part) for part in text.split("."))[:2]
+    version = tuple(int(part) for part in text.split("."))[:2]
+    if version < OLDEST_KNOWN:
+        oldest = ".".join(map(str, OLDEST_KNOWN))
+        raise typer.BadParameter(f"--triton-version: known from {oldest} on, got {text}")
+    return version
 
 
 def _repositories(paths: list[Path]) -> dict[Path, set[str]]:
@@ -297,12 +322,6 @@ def _model_folder(path: Path) -> Path | None:
     return folder if folder.name else folder.resolve()
 
 
-def _profiles(root: Path) -> list[str | None]:
-    from cropseek.triton.check import profiles_of
-
-    return profiles_of(root)
-
-
 def _report(repository: Repository, findings: list[Finding], as_json: bool) -> None:
     if as_json:
         document = {
@@ -330,11 +349,9 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
             console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
 
 
-def _summary(counts: Counter[Any], models: int) -> None:
-    from cropseek.triton.check import Severity
-
-    said = _said(counts[Severity.ERROR], counts[Severity.WARNING])
-    print(f"{said} in {_number(models, 'model')}")
+def _summary(findings: set[Finding], models: int) -> None:
+    counts = Counter(finding.rule.severity.value for finding in findings)
+    print(f"{_said(counts['error'], counts['warning'])} in {_number(models, 'model')}")
 
 
 def _said(errors: int, warnings: int) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import CONFIG, PROFILES, Model
+from cropseek.triton.check.repository import (
+    CONFIG,
+    PROFILES,
+    Model,
+    Unreadable,
+    text_of,
+)
 from cropseek.triton.config import read_pbtxt
 
 # What a backend loads from a version folder unless the configuration names another; any of them.
@@ -22,35 +29,25 @@ _TENSORFLOW: dict[str, tuple[str, ...]] = {
     "tensorflow_graphdef": ("model.graphdef",),
     "tensorflow_savedmodel": ("model.savedmodel",),
 }
-_COMPLETED_FROM = (  # files by which the server knows the backend where nothing names it
-    "model.onnx",
-    "model.plan",
-    "model.pt",
-    "model.graphdef",
-    "model.savedmodel",
-    "model.py",
-    "model.xml",
-)
+_COMPLETED_FROM = frozenset(  # files by which the server knows the backend where nothing names it
+    name for names in (*DEFAULT_FILES.values(), *_TENSORFLOW.values()) for name in names
+) - {"dali.py", "model.dali", "model.json"}
 
 
 def config_findings(model: Model) -> Iterator[Finding]:
-    """Yield what is missing where nothing, or nothing usable, says what runs the model."""
+    """Yield what is wrong with where the configuration lies, and whether it says what runs it."""
     for version, names in model.versions.items():
         if CONFIG in names:
-            finding = model.finding(
+            yield model.finding(
                 "R005", (), f"{CONFIG} in the version folder {version}/", "move it one folder up"
             )
-            yield finding
-    if not model.is_readable or model.backend:
-        return
-    if any(set(names) & set(_COMPLETED_FROM) for names in model.versions.values()):
+    known_by_file = any(names & _COMPLETED_FROM for names in model.versions.values())
+    if not model.is_readable or model.backend or known_by_file:
         return
     if model.config_file is None:
         yield model.finding("R003", (), f"no {CONFIG}, and no file that says what this model is")
-    elif not model.faults and model.text:
+    elif not model.faults:  # else what was not understood may have said it
         yield model.finding("M001", (), "neither backend nor platform is set", 'backend: "…"')
-    elif not model.text:
-        yield model.finding("M001", (), "the configuration is empty", 'backend: "…"')
 
 
 def version_findings(model: Model) -> Iterator[Finding]:
@@ -71,7 +68,7 @@ def version_findings(model: Model) -> Iterator[Finding]:
                 f"there are: {existing}",
             )
     if not model.versions:
-        yield model.finding("V001", (), "no version folder", f"mkdir {model.name}/1")
+        yield model.finding("V001", (), "no version folder", f"mkdir {model.folder / '1'}")
     wanted = _model_files(model)
     for version in model.served_versions:
         if wanted and not set(wanted) & model.versions[version]:
@@ -116,15 +113,16 @@ def dali_findings(model: Model) -> Iterator[Finding]:
         return
     root = model.folder / CONFIG
     wanted = model.config.max_batch_size or 0
+    if not os.path.lexists(root):
+        said = f"DALI reads max_batch_size from {CONFIG} beside {PROFILES}/, which is not there"
+        remedy = f"add one with max_batch_size: {wanted}"
+        yield model.finding("X001", ("max_batch_size",), said, remedy)
+        return
     try:
-        read, _ = read_pbtxt(root.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        yield model.finding(
-            "X001",
-            ("max_batch_size",),
-            f"DALI reads max_batch_size from {CONFIG} beside {PROFILES}/, which is not there",
-            f"add one with max_batch_size: {wanted}",
-        )
+        read, _ = read_pbtxt(text_of(root))
+    except Unreadable as error:
+        said = f"DALI reads max_batch_size from {CONFIG}, which {error}"
+        yield model.finding("X001", ("max_batch_size",), said)
         return
     there = read.config.max_batch_size or 0
     if there != wanted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from cropseek.triton.check import shapes
@@ -11,9 +10,6 @@ from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import PLATFORM_BACKENDS, Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, InstanceGroup, Output, QueuePolicy
-
-_PARAMETERS_READ = re.compile(r"\.\s*parameters\s*\(\s*\)")  # pb_utils' request.parameters()
-_CALLS_MODELS = re.compile(r"\bInferenceRequest\s*\(")
 
 
 def backend_findings(model: Model) -> Iterator[Finding]:
@@ -236,18 +232,13 @@ def _cache(model: Model) -> Iterator[Finding]:
     at: FieldPath = ("response_cache",)
     if config.model_transaction_policy is not None and config.model_transaction_policy.decoupled:
         yield model.finding("D009", at, "response_cache on a decoupled model")
-    if _PARAMETERS_READ.search(model.python_source):
+    if model.source.reads_parameters:
         yield model.finding(
             "D010",
             at,
             "response_cache, but model.py reads the request's parameters",
             "make what it reads an input, or remove the cache",
         )
-
-
-def calls_models(model: Model) -> bool:
-    """Return whether a model calls others: it says so, or its source makes requests."""
-    return bool(model.calls) or bool(_CALLS_MODELS.search(model.python_source))
 
 
 def instance_findings(model: Model, cores: int | None, gpus: int | None) -> Iterator[Finding]:
@@ -261,7 +252,7 @@ def instance_findings(model: Model, cores: int | None, gpus: int | None) -> Iter
         yield from _one_group(model, at, group, gpus)
         if group.kind == "KIND_CPU":
             on_cpu += group.count or 1
-    if cores is not None and on_cpu > cores and not calls_models(model):
+    if cores is not None and on_cpu > cores and not model.calls_models:
         yield model.finding(
             "D007",
             ("instance_group",),
@@ -282,10 +273,12 @@ def _one_group(
     if gpus is None or group.kind == "KIND_CPU":
         return
     if group.kind == "KIND_GPU" and gpus == 0:
-        yield model.finding("D007", (*at, "kind"), "KIND_GPU on a machine without a GPU")
+        yield model.finding("D013", (*at, "kind"), "KIND_GPU on a machine without a GPU")
+        return
     for gpu in group.gpus:
-        if gpus and gpu >= gpus:
-            yield model.finding("D007", (*at, "gpus"), f"gpus: expected 0 to {gpus - 1}, got {gpu}")
+        if gpu >= gpus:
+            there = f"0 to {gpus - 1}" if gpus else "none"
+            yield model.finding("D013", (*at, "gpus"), f"gpus: the machine has {there}, got {gpu}")
 
 
 def ensemble_findings(model: Model) -> Iterator[Finding]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.rules import RULES
+from cropseek.triton.check.source import Source
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import ModelConfig, Read, read_pbtxt
 from cropseek.triton.pbtxt import Fault, Kind, Place
@@ -19,7 +21,7 @@ from cropseek.triton.pbtxt import Fault, Kind, Place
 CONFIG = "config.pbtxt"
 PROFILES = "configs"
 BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
-_MAX_CONFIG_BYTES = 16 * 2**20
+_MAX_TEXT_BYTES = 16 * 2**20
 _MAX_FOLDERS_LOOKED_AT = 2000
 _CODES = {
     Kind.SYNTAX: "S001",
@@ -36,7 +38,7 @@ class Model:
     """A model's folder: what lies in it, and its configuration as far as it was understood.
 
     `config_file` is None if there is none; `versions` has the names in each version folder;
-    `entries` the names beside them; `ignored` the folders that look like versions and are none.
+    `ignored` are folders that look like versions and are none.
     """
 
     name: str
@@ -45,7 +47,6 @@ class Model:
     text: str
     read: Read
     versions: Mapping[int, frozenset[str]]
-    entries: frozenset[str]
     ignored: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     is_readable: bool = True  # whether the configuration, if there is one, is text
@@ -83,9 +84,9 @@ class Model:
     @cached_property
     def is_completed(self) -> bool:
         """Whether the server, or the model itself, completes what the configuration leaves out."""
-        if self.config_file is None or not self.is_readable or self.backend in SELF_DESCRIBING:
+        if self.config_file is None or not self.is_readable or self.backend in _SELF_DESCRIBING:
             return True
-        return "auto_complete_config" in self.python_source
+        return self.source.completes
 
     @cached_property
     def max_batch_size(self) -> int | None:
@@ -94,23 +95,28 @@ class Model:
         return None if written is None and self.is_completed else written or 0
 
     @cached_property
-    def python_source(self) -> str:
-        """The text of a Python model that is served; "" if there is none to be read."""
+    def source(self) -> Source:
+        """What the source of a Python model that is served shows; nothing for another model."""
         if self.backend != "python":
-            return ""
+            return Source()
         for version in self.served_versions:
             file = self.folder / str(version) / (self.config.default_model_filename or "model.py")
             try:
-                return file.read_text(encoding="utf-8", errors="replace")
-            except OSError:
+                return Source.of(text_of(file))
+            except (Unreadable, SyntaxError, ValueError, RecursionError):
                 continue
-        return ""
+        return Source()
 
     @cached_property
     def calls(self) -> tuple[str, ...]:
         """The models that it says it calls by BLS."""
         names = self.config.parameters.get(BLS_PARAMETER, "").split(",")
         return tuple(name.strip() for name in names if name.strip())
+
+    @property
+    def calls_models(self) -> bool:
+        """Whether it calls other models: it says so, or its source makes requests."""
+        return bool(self.calls) or self.source.makes_requests
 
     def finding(
         self,
@@ -127,8 +133,8 @@ class Model:
         )
 
 
-# Backends whose model files say what goes in and out, so that the server completes configurations.
-SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "pytorch", "fil")
+# Backends that complete a configuration from the model file, as their documentation says.
+_SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil")
 PLATFORM_BACKENDS = {
     "ensemble": "ensemble",
     "onnxruntime_onnx": "onnxruntime",
@@ -184,18 +190,18 @@ def read_repository(root: Path, profile: str | None = None) -> Repository:
 
 
 def _nothing_here(root: Path) -> Finding:
-    near = sorted({path.parent.parent for path in _nearby_configs(root)})
-    remedy = f"did you mean {near[0]}?" if near else "each model is a folder with a config.pbtxt"
+    near = _nearby_repository(root)
+    remedy = f"did you mean {near}?" if near else "each model is a folder with a config.pbtxt"
     return Finding(RULES["R001"], "", root, Place(1, 1), "no models in this folder", remedy)
 
 
-def _nearby_configs(root: Path) -> Iterator[Path]:
-    """Yield a configuration further down, if there is one among the first folders looked at."""
+def _nearby_repository(root: Path) -> Path | None:
+    """Return a repository further down, if there is one among the first folders looked at."""
     for folder, folders, files in islice(os.walk(root), _MAX_FOLDERS_LOOKED_AT):
-        if CONFIG in files:
-            yield Path(folder) / CONFIG
-            return
         folders.sort()
+        if CONFIG in files:
+            return Path(folder).parent
+    return None
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -209,7 +215,7 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
     try:
         entries = sorted(root.iterdir())
     except OSError as error:
-        findings.append(_unreadable(root, "", error))
+        findings.append(_unreadable(root, "", Unreadable("R002", _reason(root, error))))
         return []
     folders = []
     for entry in entries:
@@ -220,53 +226,39 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
             if entry.is_dir():
                 folders.append(entry)
         except OSError as error:
-            findings.append(_unreadable(entry, entry.name, error))
+            why = Unreadable("R002", _reason(entry, error))
+            findings.append(_unreadable(entry, entry.name, why))
     return folders
 
 
-def _unreadable(path: Path, model: str, error: OSError) -> Finding:
-    reason = error.strerror or str(error)
-    if error.errno == errno.ELOOP:
-        reason = "a symbolic link that leads back to itself"
-    elif path.is_symlink() and not path.exists():
-        reason = "a symbolic link to nothing"
-    return Finding(RULES["R002"], model, path, Place(1, 1), f"cannot be read: {reason}")
+def _unreadable(path: Path, model: str, error: Unreadable) -> Finding:
+    return Finding(RULES[error.code], model, path, Place(1, 1), str(error))
 
 
 def _read_model(folder: Path, profile: str | None, findings: list[Finding]) -> Model | None:
+    """Return a model; None if the folder is none, or cannot be read, which is then noted."""
     try:
         entries = list(os.scandir(folder))
         versions, ignored = _versions(entries)
     except OSError as error:
-        findings.append(_unreadable(folder, folder.name, error))
+        why = Unreadable("R002", _reason(folder, error))
+        findings.append(_unreadable(folder, folder.name, why))
         return None
-    config_file, text, read = None, "", _NO_CONFIG
-    faults: list[Fault] = []
-    content: str | None = ""
-    for candidate in _config_candidates(folder, profile):
-        if not os.path.lexists(candidate):
-            continue
-        config_file = candidate
-        content = _read_text(candidate, folder.name, findings)
-        if content is not None:
-            text = content
-            read, faults = read_pbtxt(text)
-        break
-    names = frozenset(entry.name for entry in entries)
+    candidates = _config_candidates(folder, profile)
+    config_file = next((path for path in candidates if os.path.lexists(path)), None)
+    names = {entry.name for entry in entries}
     if config_file is None and not versions and not names & {CONFIG, PROFILES}:
         return None  # a folder of something else
-    return Model(
-        folder.name,
-        folder,
-        config_file,
-        text,
-        read,
-        versions,
-        names,
-        ignored,
-        tuple(faults),
-        is_readable=content is not None,
-    )
+    model = Model(folder.name, folder, config_file, "", _NO_CONFIG, versions, ignored)
+    if config_file is None:
+        return model
+    try:
+        text = text_of(config_file)
+    except Unreadable as error:
+        findings.append(_unreadable(config_file, folder.name, error))
+        return replace(model, is_readable=False)
+    read, faults = read_pbtxt(text)
+    return replace(model, text=text, read=read, faults=tuple(faults))
 
 
 def _config_candidates(folder: Path, profile: str | None) -> list[Path]:
@@ -274,31 +266,45 @@ def _config_candidates(folder: Path, profile: str | None) -> list[Path]:
     return [*named, folder / CONFIG]
 
 
-def _read_text(path: Path, model: str, findings: list[Finding]) -> str | None:
-    def refused(code: str, message: str) -> None:
-        findings.append(Finding(RULES[code], model, path, Place(1, 1), message))
+class Unreadable(Exception):
+    """A file that is no text, or that the file system does not let be read; its rule and why."""
 
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a configuration or a source; raises `Unreadable`. Never waits for a pipe.
+
+    As bytes decoded, since Triton too takes a lone carriage return as it is.
+    """
     try:
-        size = path.stat().st_size
-        if not path.is_file():
-            refused("S006", "expected a file of text, got something else")
-            return None
-        if size > _MAX_CONFIG_BYTES:
-            refused("S006", f"expected text, got {size} bytes")
-            return None
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("S006", "expected a file of text, got something else")
+        if status.st_size > _MAX_TEXT_BYTES:
+            raise Unreadable("S006", f"expected text, got {status.st_size} bytes")
         raw = path.read_bytes()
     except OSError as error:
-        findings.append(_unreadable(path, model, error))
-        return None
+        raise Unreadable("R002", _reason(path, error)) from None
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        refused("S006", f"expected UTF-8 text, got byte 0x{raw[error.start]:02x} at {error.start}")
-        return None
+        why = f"expected UTF-8 text, got byte 0x{raw[error.start]:02x} at {error.start}"
+        raise Unreadable("S006", why) from None
     if "\0" in text:
-        refused("S006", f"expected text, got a zero byte at {text.index(chr(0))}")
-        return None
+        raise Unreadable("S006", f"expected text, got a zero byte at {text.index(chr(0))}")
     return text
+
+
+def _reason(path: Path, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.errno == errno.ELOOP:
+        reason = "a symbolic link that leads back to itself"
+    elif path.is_symlink() and not path.exists():
+        reason = "a symbolic link to nothing"
+    return f"cannot be read: {reason}"
 
 
 def _versions(
@@ -318,6 +324,11 @@ def _versions(
 
 def text_findings(model: Model) -> Iterator[Finding]:
     """Yield what is wrong with the text of a configuration."""
+    for path, keys in model.read.map_keys.items():
+        for key in sorted({key for key in keys if keys.count(key) > 1}):
+            yield model.finding(
+                "S008", (*path, str(key)), f"{path[-1]}: {key!r} stands twice", "remove one"
+            )
     for fault in model.faults:
         yield Finding(
             RULES[_CODES[fault.kind]],

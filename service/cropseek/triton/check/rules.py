@@ -21,7 +21,7 @@ _TABLE = (
         "S005",
         "map-entry",
         _E,
-        "One `input_map { key value }` is one pair; for more pairs repeat the whole entry.",
+        "An entry of a map is one key and one value: `input_map { key: … value: … }` for each.",
     ),
     ("S006", "not-text", _E, "A configuration is UTF-8 text; this file is something else."),
     (
@@ -29,6 +29,12 @@ _TABLE = (
         "newer-field",
         _E,
         "The server named by --triton-version does not know this field yet and refuses the model.",
+    ),
+    (
+        "S008",
+        "key-twice",
+        _W,
+        "Of two entries of a map with one key the server keeps the last.",
     ),
     # R: the repository and its folders
     ("R001", "no-models", _E, "A repository is a folder of model folders; none was found here."),
@@ -68,13 +74,13 @@ _TABLE = (
         'An ensemble has steps, and only `platform: "ensemble"` may have them.',
     ),
     ("M004", "no-tensors", _E, "An ensemble must list its inputs and outputs."),
+    ("M005", "negative-batch-size", _E, "`max_batch_size` is 0 (no batching) or more."),
     (
         "M006",
         "platform-ignored",
         _W,
         "`backend` decides; a `platform` of another backend is ignored.",
     ),
-    ("M005", "negative-batch-size", _E, "`max_batch_size` is 0 (no batching) or more."),
     # T: tensors of one model
     ("T001", "tensor-name", _E, "A tensor without a name cannot be sent or asked for."),
     ("T002", "tensor-twice", _E, "Two inputs, or two outputs, of one model share a name."),
@@ -91,7 +97,12 @@ _TABLE = (
     ),
     ("T009", "labels", _E, "The label file is not in the model's folder."),
     # V: versions and files
-    ("V001", "no-version", _E, "A model needs a version folder such as `1/`, even an empty one."),
+    (
+        "V001",
+        "no-version",
+        _E,
+        "A model needs a version folder such as `1/`, an ensemble too; that may be empty.",
+    ),
     ("V002", "absent-version", _E, "`version_policy` names only versions that have no folder."),
     (
         "V003",
@@ -184,7 +195,7 @@ _TABLE = (
         "D007",
         "instances",
         _W,
-        "More instances than there are cores or GPUs wait for each other and take memory.",
+        "More instances than there are cores wait for each other and take memory.",
     ),
     ("D008", "instance-group", _E, "A list of GPUs is for KIND_GPU and KIND_AUTO."),
     ("D009", "cache-decoupled", _E, "Answers of a decoupled model cannot be cached."),
@@ -196,7 +207,8 @@ _TABLE = (
         "another request's result.",
     ),
     ("D011", "idle-batcher", _W, "Without `max_batch_size` a dynamic batcher has nothing to do."),
-    ("D012", "instance-count", _W, "A count below 1 is taken for the default."),
+    ("D012", "instance-count", _W, "A count below 0 is taken for the default."),
+    ("D013", "absent-gpu", _E, "The server refuses an instance on a GPU that is not there."),
     # W: warm-up
     (
         "W001",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import Model
 
-# From Triton's release notes; every other field is known to 2.51, whose own description of
-# ModelConfig was read.
+OLDEST_KNOWN = (2, 51)  # whose own description of ModelConfig was read; it knows every other field
+# From Triton's release notes.
 _SINCE = {
     ("model_metrics",): (2, 52),
     ("ensemble_scheduling", "max_inflight_requests"): (2, 63),

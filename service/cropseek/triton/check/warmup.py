@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.model import calls_models
 from cropseek.triton.check.repository import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Warmup, WarmupInput
@@ -14,7 +13,7 @@ from cropseek.triton.config import Input, Warmup, WarmupInput
 
 def warmup_findings(model: Model) -> Iterator[Finding]:
     """Yield what is wrong with a model's warm-up requests."""
-    if model.config.model_warmup and (model.backend == "ensemble" or calls_models(model)):
+    if model.config.model_warmup and (model.backend == "ensemble" or model.calls_models):
         kind = "an ensemble" if model.backend == "ensemble" else "a model that calls others"
         yield model.finding(
             "W001", ("model_warmup",), f"model_warmup on {kind}", "warm up its members instead"

@@ -103,7 +103,7 @@ def _meant(member: Model, step: Step, key: str) -> Input | Output | None:
     inputs = named(member.config.input)
     if inputs is None:
         return None
-    unknown, unfed = _unknown(inputs, step), _unfed(inputs, step)
+    unknown, unfed = _unknown(inputs, step), unfed_inputs(inputs, step)
     return inputs[unfed[0]] if unknown == [key] and len(unfed) == 1 else None
 
 
@@ -111,7 +111,8 @@ def _unknown(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
     return [key for key in step.input_map if key not in inputs]
 
 
-def _unfed(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
+def unfed_inputs(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
+    """Return the inputs of a member that its step leaves out and must not."""
     return [
         name
         for name, tensor in inputs.items()
@@ -158,7 +159,6 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
             yield ensemble.finding(
                 "E014", at, f"step {step.model_name!r} has no {side}", f"{side} {{ key value }}"
             )
-        yield from _double_keys(ensemble, (*at, side), step.model_name)
     if step.model_namespace:
         return  # a model of another repository
     member = models.get(step.model_name)
@@ -183,16 +183,6 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
         )
 
 
-def _double_keys(ensemble: Model, path: FieldPath, model: str) -> Iterator[Finding]:
-    seen = set()
-    for key in ensemble.read.map_keys.get(path, ()):
-        if key in seen:
-            yield ensemble.finding(
-                "S005", (*path, str(key)), f"{model}: {key!r} is mapped twice", "remove one"
-            )
-        seen.add(key)
-
-
 def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
     inputs, outputs = named(member.config.input), named(member.config.output)
     if inputs is not None:
@@ -204,7 +194,7 @@ def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator
                 f"its inputs: {_described(inputs)}",
                 step.input_map[key],
             )
-        for name in _unfed(inputs, step):
+        for name in unfed_inputs(inputs, step):
             yield ensemble.finding(
                 "E004",
                 (*at, "input_map"),
@@ -248,7 +238,7 @@ def _batch_size(ensemble: Model, at: FieldPath, member: Model) -> Iterator[Findi
     if mine and its and its < mine:
         yield ensemble.finding(
             "E012",
-            ("max_batch_size",) if ensemble.config.max_batch_size else at,
+            at,
             f"the ensemble takes batches of {mine}, its member {member.name!r} of {its}",
             f"max_batch_size: {its}, or more in {member.name!r}",
         )
