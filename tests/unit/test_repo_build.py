@@ -101,6 +101,48 @@ def test_another_type_is_refused() -> None:
         whole.call(stage("a"), X=whole["T"])
 
 
+def test_another_shape_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[tensor("T", "FP32", 5)])
+    with pytest.raises(BuildError, match=r"takes \[ 4 \] as 'X', got \[ 5 \]"):
+        whole.call(stage("a"), X=whole["T"])
+
+
+def test_a_free_dim_and_a_batch_written_out_are_taken() -> None:
+    batching = model("a", "python", inputs=[X], outputs=[Y], max_batch_size=8)
+    whole = Ensemble("whole", inputs=[tensor("T", "FP32", -1), tensor("U", "FP32", 1, 4)])
+    whole.call(stage("b"), X=whole["T"])
+    whole.call(batching, X=whole["U"])
+
+
+def test_a_tensor_of_another_ensemble_is_refused() -> None:
+    one, other = Ensemble("one", inputs=[X]), Ensemble("other", inputs=[X])
+    with pytest.raises(BuildError, match="a tensor of this ensemble as 'X', got one of 'other'"):
+        one.call(stage("a"), X=other["X"])
+    made = other.call(stage("a"), X=other["X"])["Y"]
+    with pytest.raises(BuildError, match="output 'Y' is a tensor of 'other'"):
+        one.output("Y", made)
+
+
+def test_smaller_batches_than_the_ensemble_s_are_refused() -> None:
+    small = model("a", "python", inputs=[X], outputs=[Y], max_batch_size=4)
+    whole = Ensemble("whole", inputs=[X], max_batch_size=8)
+    with pytest.raises(BuildError, match="max_batch_size is 8, that of 'a' 4"):
+        whole.call(small, X=whole["X"])
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "1/../../x"])
+def test_a_file_outside_the_model_s_folder_is_refused(tmp_path: Path, name: str) -> None:
+    made = model("a", "python", inputs=[X], outputs=[Y], files={name: ""})
+    with pytest.raises(BuildError, match="expected a file in the model's folder"):
+        Repository([made]).write(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "../a", "a/b", ".a"])
+def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
+    with pytest.raises(BuildError, match="a model's name is its folder's"):
+        Repository([stage(name)])
+
+
 def test_an_input_handed_out_is_refused() -> None:
     whole = Ensemble("whole", inputs=[X])
     with pytest.raises(BuildError, match="output 'Y' is an input"):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from cropseek.triton.check import shapes
 from cropseek.triton.config import (
     DataType,
     EnsembleScheduling,
@@ -117,11 +118,16 @@ def model(
 
 @dataclass(frozen=True)
 class Wire:
-    """A tensor between the steps of an ensemble: its number there, its type and dims."""
+    """A tensor between the steps of an ensemble: whose it is, its number there, type and dims.
 
+    `batches` is the max_batch_size of the model that makes it.
+    """
+
+    ensemble: Ensemble = field(compare=False, repr=False)
     number: int
     data_type: str | None
     dims: tuple[int, ...]
+    batches: int
 
 
 class Ensemble:
@@ -132,7 +138,9 @@ class Ensemble:
         self._max_batch_size = max_batch_size
         self._inputs = tuple(inputs)
         self._names: list[str] = []  # of wires, by number
-        self._wires = {t.name: self._wire(t.name, t.data_type, t.dims) for t in inputs}
+        self._wires = {
+            t.name: self._wire(t.name, t.data_type, t.dims, max_batch_size) for t in inputs
+        }
         self._outputs: list[Output] = []
         self._steps: list[tuple[str, dict[str, Wire], dict[str, Wire]]] = []
 
@@ -142,7 +150,7 @@ class Ensemble:
             raise BuildError(f"{self.name}: no input {name!r}; it has {', '.join(self._wires)}")
         return self._wires[name]
 
-    def call(self, called: Model | Ensemble, **inputs: Wire) -> dict[str, Wire]:
+    def call(self, called: Model | Ensemble, /, **inputs: Wire) -> dict[str, Wire]:
         """Add a step that feeds a model's inputs; return its outputs by name."""
         config = called.config
         known = {str(t.name): t for t in config.input}
@@ -151,24 +159,43 @@ class Ensemble:
                 raise BuildError(
                     f"{self.name}: {called.name!r} has no input {name!r}; it has {', '.join(known)}"
                 )
-            wanted = known[name]
-            if wire.data_type != wanted.data_type:
-                raise BuildError(
-                    f"{self.name}: {called.name!r} takes {wanted.data_type} as {name!r}, "
-                    f"got {wire.data_type}"
-                )
+            self._check_fit(called, known[name], wire)
         for name, wanted in known.items():
             if name not in inputs and not wanted.optional:
                 raise BuildError(f"{self.name}: {called.name!r} needs its input {name!r}")
-        made = {
-            str(t.name): self._wire(self._free_name(called.name, str(t.name)), t.data_type, t.dims)
-            for t in config.output
-        }
+        batches = config.max_batch_size or 0
+        if 0 < batches < self._max_batch_size:
+            raise BuildError(
+                f"{self.name}: max_batch_size is {self._max_batch_size}, "
+                f"that of {called.name!r} {batches}"
+            )
+        made = {}
+        for output in config.output:
+            name = str(output.name)
+            free = self._free_name(called.name, name)
+            made[name] = self._wire(free, output.data_type, output.dims, batches)
         self._steps.append((called.name, dict(inputs), made))
         return made
 
+    def _check_fit(self, called: Model | Ensemble, wanted: Input, wire: Wire) -> None:
+        takes = f"{self.name}: {called.name!r} takes {{}} as {wanted.name!r}, got {{}}"
+        if wire.ensemble is not self:
+            raise BuildError(
+                takes.format("a tensor of this ensemble", f"one of {wire.ensemble.name!r}")
+            )
+        if wire.data_type != wanted.data_type:
+            raise BuildError(takes.format(wanted.data_type, wire.data_type))
+        batches = called.config.max_batch_size or 0
+        in_full = shapes.fit(
+            shapes.full(wire.dims, wire.batches), shapes.full(wanted.dims, batches)
+        )
+        if not (in_full or shapes.fit(wire.dims, wanted.dims)):
+            raise BuildError(takes.format(shapes.text(wanted.dims), shapes.text(wire.dims)))
+
     def output(self, name: str, wire: Wire) -> None:
         """Hand a step's output out under a name."""
+        if wire.ensemble is not self:
+            raise BuildError(f"{self.name}: output {name!r} is a tensor of {wire.ensemble.name!r}")
         if wire in self._wires.values():
             raise BuildError(f"{self.name}: output {name!r} is an input; a step must make it")
         if name in self._wires or name in {output.name for output in self._outputs}:
@@ -205,9 +232,9 @@ class Ensemble:
             ensemble_scheduling=EnsembleScheduling(steps),
         )
 
-    def _wire(self, name: str, data_type: str | None, dims: tuple[int, ...]) -> Wire:
+    def _wire(self, name: str, data_type: str | None, dims: tuple[int, ...], batches: int) -> Wire:
         self._names.append(name)
-        return Wire(len(self._names) - 1, data_type, dims)
+        return Wire(self, len(self._names) - 1, data_type, dims, batches)
 
     def _free_name(self, called: str, name: str) -> str:
         """Return a name no other wire has: the tensor's, else with the model's before it."""
@@ -222,9 +249,11 @@ class Repository:
     def __init__(self, models: Iterable[Model | Ensemble]) -> None:
         self.models = [m if isinstance(m, Model) else Model(m.config) for m in models]
         names = [m.name for m in self.models]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise BuildError(f"two models are called {twice[0]!r}")
+        for name in names:
+            if names.count(name) > 1:
+                raise BuildError(f"two models are called {name!r}")
+            if not name or name.startswith(".") or "/" in name or "\0" in name:
+                raise BuildError(f"a model's name is its folder's, which {name!r} cannot be")
 
     def files(self) -> Iterator[tuple[Path, Content]]:
         """Yield every file of the repository by its path there."""
@@ -234,7 +263,7 @@ class Repository:
             for profile, config in made.profiles.items():
                 yield folder / "configs" / f"{profile}.pbtxt", config.to_pbtxt()
             for name, content in (made.files or {_EMPTY_VERSION: ""}).items():
-                yield folder / name, content
+                yield folder / _inside(made.name, name), content
 
     def write(self, folder: Path) -> list[Path]:
         """Write every file below a folder, over what is there; return their paths."""
@@ -248,3 +277,11 @@ class Repository:
                 path.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
             written.append(path)
         return written
+
+
+def _inside(model_name: str, name: str) -> Path:
+    """Return a file's path in its model's folder; raises `BuildError` if it leads out of it."""
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise BuildError(f"{model_name}: expected a file in the model's folder, got {name!r}")
+    return path
