@@ -434,9 +434,20 @@ class TestOnnx:
         onnx_model(tmp_path, ["batch", 4])
         assert onnx_codes(tmp_path, input=(), output=()) == []
 
+    def test_operators_that_are_not_here_may_be_with_the_server(self, tmp_path: Path) -> None:
+        onnx_model(tmp_path, ["batch", 5])
+        file = tmp_path / "top" / "1" / "model.onnx"
+        graph = onnx.load(file)
+        graph.graph.node[0].domain = "somebodys"
+        graph.opset_import.append(helper.make_opsetid("somebodys", 1))
+        onnx.save(graph, file)
+        assert onnx_codes(tmp_path) == []
+
     def test_a_damaged_file(self, tmp_path: Path) -> None:
         onnx_model(tmp_path, ["batch", 4])
         (tmp_path / "top" / "1" / "model.onnx").write_bytes(np.arange(99).tobytes())
+        assert onnx_codes(tmp_path) == ["O001"]
+        (tmp_path / "top" / "1" / "model.onnx").write_bytes(b"")
         assert onnx_codes(tmp_path) == ["O001"]
 
 

@@ -7,7 +7,7 @@ A dataclass stands for a message: its fields are named as the message's, None or
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -36,7 +36,6 @@ def message_class(kind: type[Message]) -> Callable[[_MessageClass], _MessageClas
 
     def register(cls: _MessageClass) -> _MessageClass:
         CLASSES[kind.DESCRIPTOR.full_name] = cls
-        cls._kind = kind
         return cls
 
     return register
@@ -319,8 +318,3 @@ def _scalar(known: FieldDescriptor, value: Any) -> str:
 
 def _string(value: str) -> str:
     return f'"{CEscape(value.encode(), True)}"'
-
-
-def field_names(cls: type[Any]) -> list[str]:
-    """Return a class's fields by their protobuf names."""
-    return ["global" if f.name == "global_" else f.name for f in fields(cls)]

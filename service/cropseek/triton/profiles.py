@@ -150,26 +150,26 @@ PROFILES: Mapping[str, Profile] = {
     "a100": _gpu_profile(
         _plan(2, most=16, preferred=(8,), delay_us=500, graphs=(1, 2, 4, 8)),
         _plan(2, most=64, delay_us=500, graphs=(1, 2, 4, 8, 16)),
-        image_searches=12,
+        image_searches=12,  # more than the detector's preferred batch, so that one fills up
     ),
     "h100": _gpu_profile(
         _plan(2, most=16, preferred=(8, 16), delay_us=300, graphs=(1, 2, 4, 8)),
         _plan(2, most=128, delay_us=300, graphs=(1, 2, 4, 8, 16, 32)),
-        image_searches=16,
+        image_searches=16,  # as many as the detector's largest batch
     ),
 }
 
 
-def model_configs(profile: str) -> dict[str, ModelConfig]:
+def model_configs(profile_name: str) -> dict[str, ModelConfig]:
     """Return every model's configuration for a profile, by name; raises `KeyError`."""
-    plan = PROFILES[profile]
+    profile = PROFILES[profile_name]
     configs = (
         _detect(),
-        _detector(plan),
-        _embedder(plan),
-        _image_search(plan),
-        _preprocess(plan),
-        _vector_search(plan),
+        _detector(profile),
+        _embedder(profile),
+        _image_search(profile),
+        _preprocess(profile),
+        _vector_search(profile),
     )
     return {str(config.name): config for config in configs}
 
@@ -263,30 +263,30 @@ def _detect() -> ModelConfig:
     )
 
 
-def _preprocess(plan: Profile) -> ModelConfig:
+def _preprocess(profile: Profile) -> ModelConfig:
     """Not warmed up: DALI would need a real JPEG; the launcher sends one through everything."""
     return _leaf(
         "preprocess",
-        plan.preprocess,
+        profile.preprocess,
         # Else only pictures of equal length would share a batch.
         (Input("IMAGE", "TYPE_UINT8", dims=(-1,), allow_ragged_batch=True),),
         (Output("LETTERBOXED", "TYPE_UINT8", _LETTERBOXED.dims), _FITTED, _FRAME),
     )
 
 
-def _detector(plan: Profile) -> ModelConfig:
-    return _leaf("detector", plan.detector, (_LETTERBOXED,), (_DETECTIONS,), warm=True)
+def _detector(profile: Profile) -> ModelConfig:
+    return _leaf("detector", profile.detector, (_LETTERBOXED,), (_DETECTIONS,), warm=True)
 
 
-def _embedder(plan: Profile) -> ModelConfig:
+def _embedder(profile: Profile) -> ModelConfig:
     embeddings = Output("EMBEDDINGS", "TYPE_FP32", dims=(_EMBEDDING_DIM,))
-    return _leaf("embedder", plan.embedder, (_CROPS,), (embeddings,), warm=True)
+    return _leaf("embedder", profile.embedder, (_CROPS,), (embeddings,), warm=True)
 
 
-def _vector_search(plan: Profile) -> ModelConfig:
+def _vector_search(profile: Profile) -> ModelConfig:
     return _leaf(
         "vector_search",
-        plan.vector_search,
+        profile.vector_search,
         (
             Input("QUERIES", "TYPE_FP32", dims=(-1,)),
             Input("COLLECTION", "TYPE_INT64", dims=(1,)),
@@ -301,7 +301,7 @@ def _vector_search(plan: Profile) -> ModelConfig:
     )
 
 
-def _image_search(plan: Profile) -> ModelConfig:
+def _image_search(profile: Profile) -> ModelConfig:
     """BLS: not warmed up, since the models that it calls are not ready then."""
     return ModelConfig(
         name="image_search",
@@ -320,11 +320,11 @@ def _image_search(plan: Profile) -> ModelConfig:
             Output("INDEX_SEQUENCE", "TYPE_INT64", dims=(1,)),
             Output("STAGES_MS", "TYPE_FP32", dims=(4,)),
         ),
-        instance_group=(plan.image_search,),
+        instance_group=(profile.image_search,),
         parameters={
             "bls_models": "detect,embedder,vector_search",
             "crop_side": str(_CROP_SIDE),
-            "most_crops": str(plan.embedder.most),
+            "most_crops": str(profile.embedder.most),
         },
     )
 

@@ -17,7 +17,6 @@ from cropseek.triton.check.files import (
     version_findings,
 )
 from cropseek.triton.check.findings import Finding, Rule, Severity
-from cropseek.triton.check.graph import onnx_findings
 from cropseek.triton.check.model import (
     backend_findings,
     ensemble_findings,
@@ -25,6 +24,7 @@ from cropseek.triton.check.model import (
     scheduling_findings,
     tensor_findings,
 )
+from cropseek.triton.check.onnx import onnx_findings
 from cropseek.triton.check.repository import (
     Model,
     Repository,

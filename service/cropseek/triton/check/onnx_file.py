@@ -25,8 +25,8 @@ _TYPES = {
 }
 
 
-class OnnxError(ValueError):
-    """A file that ONNX Runtime does not take."""
+class NotOnnx(ValueError):
+    """A file that is no ONNX model."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,14 @@ class GraphTensor:
     dims: Dims | None
 
 
-def read_graph(file: Path) -> tuple[list[GraphTensor], list[GraphTensor]]:
-    """Return the inputs and outputs of an ONNX file; raises `OnnxError` if it cannot be read."""
+def read_graph(file: Path) -> tuple[list[GraphTensor], list[GraphTensor]] | None:
+    """Return the inputs and outputs of an ONNX file; raises `NotOnnx` if it is none.
+
+    None if it is one that this ONNX Runtime cannot load: the server's may be newer, or have the
+    operators that are missing here.
+    """
     import onnxruntime as ort  # takes a third of a second, and most repositories need none of it
+    from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -48,8 +53,10 @@ def read_graph(file: Path) -> tuple[list[GraphTensor], list[GraphTensor]]:
     options.intra_op_num_threads = 1
     try:
         session = ort.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's own errors share no base class
-        raise OnnxError(str(error).splitlines()[0][:200]) from None
+    except (errors.InvalidProtobuf, errors.InvalidArgument):
+        raise NotOnnx("it is no ONNX model, or a damaged one") from None
+    except Exception:  # ONNX Runtime's own errors share no base class
+        return None
     return [_tensor(t) for t in session.get_inputs()], [_tensor(t) for t in session.get_outputs()]
 
 

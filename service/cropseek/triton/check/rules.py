@@ -231,7 +231,7 @@ _TABLE = (
         "profile is served: keep one there that says the same.",
     ),
     # O: ONNX files
-    ("O001", "onnx-unreadable", _E, "ONNX Runtime cannot read the model file."),
+    ("O001", "not-onnx", _E, "The model file is no ONNX model, or a damaged one."),
     ("O002", "onnx-tensors", _E, "The configuration and the graph name different tensors."),
     ("O003", "onnx-type", _E, "The configuration and the graph differ in a tensor's type."),
     ("O004", "onnx-shape", _E, "The configuration and the graph differ in a tensor's shape."),

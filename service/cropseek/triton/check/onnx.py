@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.onnx_file import GraphTensor, OnnxError, read_graph
+from cropseek.triton.check.onnx_file import GraphTensor, NotOnnx, read_graph
 from cropseek.triton.check.repository import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output
@@ -25,10 +25,13 @@ def onnx_findings(model: Model) -> Iterator[Finding]:
 
 def _file(model: Model, file: Path) -> Iterator[Finding]:
     try:
-        inputs, outputs = read_graph(file)
-    except OnnxError as error:
+        graph = read_graph(file)
+    except NotOnnx as error:
         yield model.finding("O001", ("backend",), f"{file.parent.name}/{file.name}: {error}")
         return
+    if graph is None:
+        return
+    inputs, outputs = graph
     yield from _side(model, "input", model.config.input, inputs)
     yield from _side(model, "output", model.config.output, outputs)
 
