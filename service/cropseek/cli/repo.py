@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Collection
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,11 +45,7 @@ Repositories = Annotated[
 ]
 Profile = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Read configs/NAME.pbtxt, as --model-config-name does.  "
-        "[dim]\\[default: config.pbtxt, and every profile there is][/dim]",
-    ),
+    typer.Option(metavar="NAME", help="Read configs/NAME.pbtxt, as --model-config-name does."),
 ]
 TritonVersion = Annotated[
     str | None,
@@ -80,6 +76,7 @@ def check(
 ) -> None:
     """Find what a server would refuse, or fail at later, before one is started.
 
+    Without [bold]--profile[/bold], config.pbtxt and every profile are checked.
     [bold]# noqa: E009[/bold] at the end of a line of a configuration hides a rule there,
     [bold]# noqa-file: E009[/bold] in the whole file.
     [bold]cropseek repo explain[/bold] lists the rules.
@@ -89,35 +86,42 @@ def check(
     facts = Options(_version(triton_version), cores, gpus)
     findings: set[Finding] = set()
     models: set[Path] = set()
-    for root, only in _repositories(paths).items():
-        found, there = _check(root, only, profile, facts, as_json)
+    for root in {_located(path)[0].resolve(): _located(path)[0] for path in paths}.values():
+        found, there = _check(root, profile, facts, as_json)
         findings |= found
         models |= there
     if not as_json:
-        _summary(findings, len(models))
+        print(_said(findings, len(models)))
+    _exit(findings, fail_on)
+
+
+def _exit(findings: set[Finding], fail_on: FailOn) -> None:
+    from cropseek.triton.check import Severity
+
     failing = {FailOn.ERROR: [Severity.ERROR], FailOn.WARNING: list(Severity), FailOn.NEVER: []}
     if any(finding.rule.severity in failing[fail_on] for finding in findings):
         raise typer.Exit(1)
 
 
 def _check(
-    root: Path, only: set[str], profile: str | None, facts: Options, as_json: bool
+    root: Path, profile: str | None, facts: Options, as_json: bool
 ) -> tuple[set[Finding], set[Path]]:
     """Check a repository under one profile or all it has; report, and return findings and models.
 
-    A finding about a file that several profiles share is told once, but in each one's JSON.
+    A finding about a file that several profiles share is told once, but in each one's JSON. Raises
+    `InvalidInput` for a profile that no model has.
     """
     from cropseek.triton.check import check_repository, profiles_of, read_repository
 
+    profiles = profiles_of(root)
+    if profile is not None and profile not in profiles:
+        there = ", ".join(name for name in profiles if name is not None) or "none"
+        raise InvalidInput(f"--profile: expected one that {root} has ({there}), got {profile!r}")
     told: set[Finding] = set()
     models: set[Path] = set()
-    for name in [profile] if profile is not None else profiles_of(root):
+    for name in [profile] if profile is not None else profiles:
         repository = read_repository(root, name)
-        findings = [
-            finding
-            for finding in check_repository(repository, facts)
-            if not only or finding.model in only
-        ]
+        findings = check_repository(repository, facts)
         _report(
             repository, findings if as_json else [f for f in findings if f not in told], as_json
         )
@@ -160,14 +164,7 @@ def draw(
             show_default=False,
         ),
     ],
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Read configs/NAME.pbtxt, as --model-config-name does.  "
-            "[dim]\\[default: config.pbtxt, else the first profile][/dim]",
-        ),
-    ] = None,
+    profile: Profile = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -179,27 +176,29 @@ def draw(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Draw the pipeline of a repository, its faults in red where they are."""
+    """Draw the pipeline of a repository, its faults in red where they are.
+
+    Without [bold]--profile[/bold], config.pbtxt is drawn, or else the first profile.
+    """
     from cropseek.triton.check import check_repository, profiles_of, read_repository
     from cropseek.triton.draw import scene_of, to_svg
 
     if output is not None and output.suffix.lower() != ".svg":
         raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
-    [(root, only)] = _repositories([path]).items()
+    root, model = _located(path)
     profiles = [profile] if profile is not None else profiles_of(root)
     repository = read_repository(root, None if None in profiles else profiles[0])
-    scene = scene_of(repository, check_repository(repository), only)
+    scene = scene_of(repository, check_repository(repository), {model} if model else set())
     if output is not None:
         _write(output, to_svg(scene))
     if as_json:
-        print(json.dumps(asdict(scene)))
+        print(json.dumps(scene, default=_plain))
         return
     if output is None:
         _print_drawing(scene)
     where = f"{output}: " if output is not None else ""
-    said = _said(scene.count("error"), scene.count("warning"))
     under = f", profile {scene.profile}" if scene.profile else ""
-    print(f"{where}{said} in {_number(scene.models, 'model')}{under}")
+    print(f"{where}{_said(scene.findings, scene.models)}{under}")
     others = [name for name in profiles if name not in (None, scene.profile)]
     if others:
         print(f"other profiles: {', '.join(map(str, others))} (--profile)")
@@ -221,24 +220,31 @@ def build(
     force: Annotated[
         bool, typer.Option("--force", help="Write over what is in DIR already.")
     ] = False,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            help="From which severity on the exit code is 1: the models' own files may be yet "
+            "to come."
+        ),
+    ] = FailOn.NEVER,
     as_json: options.Json = False,
 ) -> None:
     """Write the repository that a Python file describes, and check it.
 
-    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold]. What the check
-    finds does not change the exit code: files that others bring may be missing.
+    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold].
     """
     from cropseek.triton.check import Options
+    from cropseek.triton.draw.words import counted
 
     repository = _described(description)
     if output.exists() and not (output.is_dir() and (force or not any(output.iterdir()))):
         raise InvalidInput(f"{output}: expected an empty folder, or --force to write over it")
     written = repository.write(output)
-    findings, models = _check(output, set(), None, Options(), as_json)
+    findings, models = _check(output, None, Options(), as_json)
     if not as_json:
-        made = _number(len(repository.models), "model")
-        print(f"{made}, {_number(len(written), 'file')} in {output}")
-        _summary(findings, len(models))
+        made = counted(len(repository.models), "model")
+        print(f"{made}, {counted(len(written), 'file')} in {output}")
+        print(_said(findings, len(models)))
 
 
 def _described(description: Path) -> Any:
@@ -280,8 +286,11 @@ def _version(text: str | None) -> tuple[int, ...] | None:
 
     if text is None:
         return None
-    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
-        raise typer.BadParameter(f"--triton-version: expected a version like 2.51, got {text!r}")
+    if not re.fullmatch(r"2\.\d+(\.\d+)?", text, re.ASCII):
+        raise typer.BadParameter(
+            f"--triton-version: expected Triton's own version, such as 2.51 (the container 24.10 "
+            f"has it), got {text!r}"
+        )
     version = tuple(int(part) for part in text.split("."))[:2]
     if version < OLDEST_KNOWN:
         oldest = ".".join(map(str, OLDEST_KNOWN))
@@ -289,25 +298,19 @@ def _version(text: str | None) -> tuple[int, ...] | None:
     return version
 
 
-def _repositories(paths: list[Path]) -> dict[Path, set[str]]:
-    """Return each repository with the models asked for, none meaning all.
+def _located(path: Path) -> tuple[Path, str | None]:
+    """Return the repository that a path is or lies in, and which of its models, if it is one's.
 
     Raises `InvalidInput` for a path that is not there, or a file that is no configuration.
     """
-    found: dict[Path, set[str]] = {}
-    whole: set[Path] = set()
-    for path in paths:
+    try:
         model = _model_folder(path)
-        if model is None:
-            whole.add(path)
-            found.setdefault(path, set())
-        else:
-            found.setdefault(model.parent, set()).add(model.name)
-    return {root: set() if root in whole else only for root, only in found.items()}
+    except PermissionError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from None
+    return (path, None) if model is None else (model.parent, model.name)
 
 
 def _model_folder(path: Path) -> Path | None:
-    """Return the model's folder that a path is or lies in; None if it is a repository."""
     from cropseek.triton.check.repository import CONFIG, PROFILES
 
     if path.is_dir():
@@ -316,9 +319,10 @@ def _model_folder(path: Path) -> Path | None:
         return (absolute if path.name in ("", "..") else path) if is_model else None
     if not path.exists():
         raise InvalidInput(f"{path}: expected a repository, a model folder or a config, found none")
-    if path.suffix != ".pbtxt":
-        raise InvalidInput(f"{path}: expected a folder or a .pbtxt file")
-    folder = path.parent.parent if path.parent.name == PROFILES else path.parent
+    in_profiles = path.parent.name == PROFILES and path.suffix == ".pbtxt"
+    if path.name != CONFIG and not in_profiles:
+        raise InvalidInput(f"{path}: expected a folder, {CONFIG}, or a file of {PROFILES}/")
+    folder = path.parent.parent if in_profiles else path.parent
     return folder if folder.name else folder.resolve()
 
 
@@ -349,18 +353,13 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
             console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
 
 
-def _summary(findings: set[Finding], models: int) -> None:
+def _said(findings: Collection[Finding], models: int) -> str:
+    """Return how much was found, as `2 errors, 1 warning in 4 models`."""
+    from cropseek.triton.draw.words import counted
+
     counts = Counter(finding.rule.severity.value for finding in findings)
-    print(f"{_said(counts['error'], counts['warning'])} in {_number(models, 'model')}")
-
-
-def _said(errors: int, warnings: int) -> str:
-    counts = ((errors, "error"), (warnings, "warning"))
-    return ", ".join(_number(count, what) for count, what in counts if count) or "nothing found"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    found = [counted(counts[what], what) for what in ("error", "warning") if counts[what]]
+    return f"{', '.join(found) or 'nothing found'} in {counted(models, 'model')}"
 
 
 def _shown(path: Path) -> Path:
@@ -383,6 +382,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _plain(part: Any) -> dict[str, Any]:
+    """Return a part of a scene as JSON has it."""
+    from cropseek.triton.check import Finding
+
+    return _finding(part) if isinstance(part, Finding) else vars(part)
+
+
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
@@ -396,5 +402,5 @@ def _print_drawing(scene: Scene) -> None:
     from cropseek.triton.draw import to_lines
 
     console = Console(highlight=False)
-    for line in to_lines(scene, ascii_only=console.options.ascii_only):
+    for line in to_lines(scene, max(60, console.width), console.options.ascii_only):
         console.print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The drawing of a model repository: its pipeline, with every fault where it is."""
+"""The drawing of a model repository: its pipeline, with every finding where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How SVG is written: elements, lines of text, colours.
+"""How SVG is written: elements, lines of text, styles.
 
 Text is in a font of one width, so that what is measured here is what a browser shows.
 """
@@ -11,20 +11,13 @@ from xml.etree import ElementTree as ET
 
 from rich.cells import cell_len
 
-from cropseek.triton.draw.scene import Fault, codes, worst
+from cropseek.triton.check.findings import Finding
+from cropseek.triton.draw.scene import codes, worst
 from cropseek.triton.draw.words import printable, shortened
 
 CHAR = 0.6  # a character's width by the size of the font
 NAME, TEXT, SMALL = 13.0, 11.0, 10.0  # sizes of the font
 LONGEST_NAME, LONGEST_TEXT = 34, 36  # characters
-COLORS = {  # of backends: text and line, ground
-    "python": ("#2f62a8", "#e6eefa"),
-    "onnxruntime": ("#7a4fa3", "#f1e9f8"),
-    "tensorrt": ("#4b7a12", "#eaf3dc"),
-    "dali": ("#0b7a7a", "#def2f1"),
-    "ensemble": ("#4a5568", "#e6e9ee"),
-    "other": ("#6d5f4b", "#f0ebe3"),
-}
 STYLE = """
 text { font-family: "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 text { fill: #1d2733; white-space: pre; }
@@ -62,7 +55,8 @@ class Canvas:
         element = ET.SubElement(self._parent, tag, written)
         element.tail = "\n"
         if title:
-            ET.SubElement(element, "title").text = printable(title)
+            lines = map(printable, title.split("\n"))
+            ET.SubElement(element, "title").text = "\n".join(lines)
         return element
 
     def text(
@@ -99,14 +93,14 @@ def room(parts: Sequence[Part], size: float = TEXT) -> float:
     return size * CHAR * (sum(map(cell_len, texts)) + max(len(texts) - 1, 0))
 
 
-def classes(kind: str, faults: Iterable[Fault]) -> str:
-    """Return a class and, if there are faults, how bad they are."""
-    return f"{kind} {worst(faults)}".rstrip()
+def classes(kind: str, findings: Iterable[Finding]) -> str:
+    """Return a class and, if there are findings, how bad they are."""
+    return f"{kind} {worst(findings)}".rstrip()
 
 
-def codes_part(faults: Sequence[Fault]) -> Part:
-    """Return the codes of faults as a part of a line."""
-    return codes(faults), f"{worst(faults)} strong"
+def codes_part(findings: Sequence[Finding]) -> Part:
+    """Return the codes of findings as a part of a line."""
+    return codes(findings), f"{worst(findings)} strong"
 
 
 def whole(text: str, limit: int) -> str:
@@ -114,7 +108,8 @@ def whole(text: str, limit: int) -> str:
     return text if shortened(text, limit) != text else ""
 
 
-def said(faults: Iterable[Fault], *before: str) -> str:
-    """Return lines for a tooltip: some text, and what faults say."""
-    lines = [*before, *dict.fromkeys(f"{fault.code} {fault.message}" for fault in faults)]
+def said(findings: Iterable[Finding], *before: str) -> str:
+    """Return lines for a tooltip: some text, and what findings say."""
+    told = (f"{finding.rule.code} {finding.message}" for finding in findings)
+    lines = [*before, *dict.fromkeys(told)]
     return "\n".join(filter(None, lines))

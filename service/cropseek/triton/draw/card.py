@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from cropseek.triton.draw.canvas import (
-    COLORS,
     LONGEST_NAME,
     LONGEST_TEXT,
     NAME,
@@ -20,6 +19,7 @@ from cropseek.triton.draw.canvas import (
     said,
     whole,
 )
+from cropseek.triton.draw.colors import COLORS
 from cropseek.triton.draw.scene import Box, Link, Port, worst
 from cropseek.triton.draw.words import shortened
 
@@ -31,15 +31,15 @@ _NARROWEST = 150.0
 
 
 class PortText:
-    """What is written at a port: its key, below it the codes of its faults, and its tensor."""
+    """What is written at a port: its key, below it the codes of its findings, and its tensor."""
 
     def __init__(self, port: Port, with_tensor: bool) -> None:
-        faulty = worst(port.faults)
+        severity = worst(port.findings)
         tensor = shortened(str(port.tensor), LONGEST_TEXT) if port.tensor and with_tensor else ""
-        below = [codes_part(port.faults), (tensor, faulty or "muted")]
-        self._key: list[Part] = [(shortened(port.key, LONGEST_TEXT), faulty)]
+        below = [codes_part(port.findings), (tensor, severity or "muted")]
+        self._key: list[Part] = [(shortened(port.key, LONGEST_TEXT), severity)]
         self._below = [part for part in below if part[0]]
-        self._title = said(port.faults, whole(port.key, LONGEST_TEXT))
+        self._title = said(port.findings, whole(port.key, LONGEST_TEXT))
         self.width = max(room(self._key), room(self._below, SMALL))
 
     def draw(self, canvas: Canvas, x: float, y: float, anchor: Anchor = "start") -> None:
@@ -90,7 +90,7 @@ class Card:
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
         """Draw it with its left top there."""
         box = self._box
-        group = canvas.group("model", said(box.faults, whole(box.model, LONGEST_NAME)))
+        group = canvas.group("model", said(box.findings, whole(box.model, LONGEST_NAME)))
         self._draw_outline(group, x, y)
         group.text(x + _PAD, y + 19, self._head, NAME)
         group.text(x + _PAD, y + 36, self._facts, title=whole(box.facts, 48))
@@ -102,16 +102,16 @@ class Card:
 
     def _draw_outline(self, canvas: Canvas, x: float, y: float) -> None:
         box = self._box
-        color, ground = COLORS[box.group]
-        kind = classes("box absent" if box.place else "box", box.faults)
+        color = COLORS[box.group]
+        kind = classes("box absent" if box.place else "box", box.findings)
         look: dict[str, str | float] = {"x": x, "y": y, "width": self.width, "height": self.height}
         if box.is_absent:
             kind = "box absent error"
-        elif not box.faults:
-            look["style"] = f"stroke: {color}"
+        elif not box.findings:
+            look["style"] = f"stroke: {color.line}"
         canvas.add("rect", class_=kind, rx=6, **look)
         if not box.place:
-            canvas.add("path", d=_cap(x, y, self.width, self._top - 4), fill=ground)
+            canvas.add("path", d=_cap(x, y, self.width, self._top - 4), fill=color.ground)
 
 
 def _cap(x: float, y: float, width: float, height: float) -> str:
@@ -133,7 +133,7 @@ def _draw_ports(
     for index, (port, text) in enumerate(zip(ports, texts, strict=True)):
         at = y + card.port_y(index)
         text.draw(canvas, x + inward, at, anchor)
-        canvas.add("circle", cx=x, cy=at, r=3, class_=classes("port", port.faults))
+        canvas.add("circle", cx=x, cy=at, r=3, class_=classes("port", port.findings))
 
 
 class Pill:
@@ -153,13 +153,13 @@ class Pill:
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
         """Draw it with its left top there."""
         look = {"x": x, "y": y, "width": self.width, "height": self.height, "rx": 16}
-        canvas.add("rect", class_=classes("pill", self._port.faults), **look)
+        canvas.add("rect", class_=classes("pill", self._port.findings), **look)
         self._text.draw(canvas, x + _PAD, y + self.height / 2)
 
 
 def head(box: Box, *more: Part) -> list[Part]:
     """Return the first line of a card or a frame."""
-    return [(shortened(box.model, LONGEST_NAME), "strong"), *more, codes_part(box.faults)]
+    return [(shortened(box.model, LONGEST_NAME), "strong"), *more, codes_part(box.findings)]
 
 
 def _link_text(link: Link) -> str:
@@ -174,7 +174,7 @@ def link_room(link: Link) -> float:
 
 def draw_link_text(canvas: Canvas, x: float, y: float, link: Link) -> None:
     """Write who is called beside where the call goes out."""
-    text = [(_link_text(link), worst(link.faults) or "muted")]
-    title = said(link.faults, whole(link.target, LONGEST_NAME))
+    text = [(_link_text(link), worst(link.findings) or "muted")]
+    title = said(link.findings, whole(link.target, LONGEST_NAME))
     canvas.text(x - _PAD, y + 4, text, anchor="end", title=title)
-    canvas.add("circle", cx=x, cy=y, r=3, class_=classes("port", link.faults))
+    canvas.add("circle", cx=x, cy=y, r=3, class_=classes("port", link.findings))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
-from cropseek.triton.check.findings import Finding, Severity
+from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.repository import Model, Repository
-from cropseek.triton.check.wiring import Port as WiringPort
-from cropseek.triton.check.wiring import Wire, named, steps_of, wires_of
+from cropseek.triton.check.wiring import Wire, named, steps_of, unfed_inputs, wires_of
+from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, InstanceGroup, Output, Step
-from cropseek.triton.draw.scene import Box, Fault, Link, Port, Scene, Tensor
+from cropseek.triton.draw.scene import Box, Link, Port, Scene, Tensor
 
+_STEPS: FieldPath = ("ensemble_scheduling", "step")
+_UNFED = "E004"  # about an input of a step's member
+_ABOUT_PAIRS = ("E009", "E010")  # about who writes a tensor and who reads it
 _BYTES = {
     "BOOL": 1,
     "UINT8": 1,
@@ -39,13 +42,13 @@ def scene_of(
     shown = _reachable(models, only) if only else set(models)
     composer = _Composer(models, findings, shown)
     boxes = composer.boxes()
-    faults = [_fault(f) for f in findings if not only or f.model in shown or f.model in only]
+    told = [f for f in findings if not only or f.model in shown or f.model in only]
     return Scene(
         repository.root.resolve().name or str(repository.root),
         repository.profile,
         tuple(boxes),
         tuple(composer.links(boxes)),
-        tuple(sorted(faults, key=lambda fault: fault.severity)),
+        tuple(sorted(told, key=lambda finding: finding.rule.severity.value)),
     )
 
 
@@ -111,138 +114,140 @@ class _Composer:
     def _calls(self, source: str, name: str) -> Iterator[Link]:
         model = self._models.get(name)
         for target in dict.fromkeys(model.calls if model else ()):
-            absent = [
-                _fault(finding)
-                for finding in self._findings.get(name, [])
-                if finding.rule.code == "B001" and f"{target!r}" in finding.message
-            ]
-            yield Link(source, target, name, tuple(absent))
+            is_absent = target not in self._models
+            absent = [f for f in self._findings.get(name, ()) if f.rule.code == "B001"]
+            yield Link(source, target, name, tuple(absent) if is_absent else ())
 
     def _own(self, model: Model) -> Box:
+        config = model.config
+        paths: list[FieldPath] = [("input", number) for number in range(len(config.input))]
+        paths += [("output", number) for number in range(len(config.output))]
+        at = _by_place(((f.field, f) for f in self._findings.get(model.name, ())), paths)
+
+        def ports(side: str, tensors: Sequence[Input | Output]) -> tuple[Port, ...]:
+            return tuple(
+                Port(tensor.name or "?", None, _tensor(tensor), tuple(at.get((side, number), ())))
+                for number, tensor in enumerate(tensors)
+            )
+
         return Box(
             model.name,
             model.backend,
             model.max_batch_size,
-            tuple(_instances(model.config.instance_group)) if model.backend != "ensemble" else (),
-            inputs=_own_ports(model.config.input),
-            outputs=_own_ports(model.config.output),
+            tuple(_instances(config.instance_group)) if model.backend != "ensemble" else (),
+            inputs=ports("input", config.input),
+            outputs=ports("output", config.output),
             also_in=tuple(self._users.get(model.name, ())),
-            faults=tuple(map(_fault, self._findings.get(model.name, ()))),
+            findings=tuple(at.get((), ())),
         )
 
     def _ensemble(self, model: Model) -> Box:
-        wires = wires_of(model, self._models)
-        placed = _Placed(model, wires, self._findings.get(model.name, ()))
-        sides = _Sides(wires, placed)
-        steps = [
-            self._step(model, number, step, sides, placed)
-            for number, step in enumerate(steps_of(model))
-        ]
+        wiring = _Wiring(model, wires_of(model, self._models), self._findings.get(model.name, ()))
+        steps = [self._step(model, wiring, number) for number in range(len(steps_of(model)))]
         return replace(
             self._own(model),
-            inputs=sides.ports(None, "producers"),
-            outputs=sides.ports(None, "consumers"),
+            inputs=wiring.ports(None, "producers"),
+            outputs=wiring.ports(None, "consumers"),
             steps=tuple(steps),
-            faults=tuple(placed.elsewhere),
+            findings=wiring.at(()),
         )
 
-    def _step(
-        self, ensemble: Model, number: int, step: Step, sides: _Sides, placed: _Placed
-    ) -> Box:
+    def _step(self, ensemble: Model, wiring: _Wiring, number: int) -> Box:
+        step = steps_of(ensemble)[number]
         name = step.model_name or "?"
         member = None if _elsewhere(step) else self._models.get(name)
-        faults = placed.at_step.get(number, [])
-        inputs, outputs = sides.ports(number, "consumers"), sides.ports(number, "producers")
-        pinned = step.model_version if (step.model_version or 0) > 0 else None
+        findings = wiring.at((*_STEPS, number))
+        inputs, outputs = wiring.ports(number, "consumers"), wiring.ports(number, "producers")
         if member is None:
             place = step.model_namespace or "absent"
-            return Box(name, place=place, inputs=inputs, outputs=outputs, faults=tuple(faults))
-        unfed = tuple(_unfed(member, step, faults))
+            return Box(name, place=place, inputs=inputs, outputs=outputs, findings=findings)
         own = self._own(member)
-        at_ports = {fault for port in unfed for fault in port.faults}
-        mine = () if member.backend == "ensemble" else own.faults  # its own frame shows them
+        inputs += _unfed(member, step, [f for f in findings if f.rule.code == _UNFED])
+        findings = tuple(f for f in findings if f.rule.code != _UNFED)
+        if member.backend != "ensemble":  # whose own frame shows what is found about it
+            findings += own.findings
+            inputs, more = _with_own(inputs, own.inputs)
+            outputs, others = _with_own(outputs, own.outputs)
+            findings += (*more, *others)
         return replace(
             own,
-            version=pinned,
-            inputs=inputs + unfed,
+            version=step.model_version if (step.model_version or 0) > 0 else None,
+            inputs=inputs,
             outputs=outputs,
             also_in=tuple(user for user in own.also_in if user != ensemble.name),
-            faults=(*mine, *(fault for fault in faults if fault not in at_ports)),
+            findings=findings,
         )
 
 
-def _unfed(member: Model, step: Step, faults: Sequence[Fault]) -> Iterator[Port]:
-    """Yield the inputs that a step leaves out, each with the finding about it."""
-    for name, tensor in (named(member.config.input) or {}).items():
-        if name not in step.input_map and not (isinstance(tensor, Input) and tensor.optional):
-            about = [f for f in faults if f.code == "E004" and f"input {name!r}" in f.message]
-            yield Port(name, None, _tensor(tensor), tuple(about))
+def _unfed(member: Model, step: Step, findings: Sequence[Finding]) -> tuple[Port, ...]:
+    """Return the inputs that a step leaves out, with the findings about that."""
+    inputs = named(member.config.input) or {}
+    names = unfed_inputs(inputs, step)
+    return tuple(Port(name, None, _tensor(inputs[name]), tuple(findings)) for name in names)
 
 
-class _Placed:
-    """The findings about an ensemble by what they are about: a port, a step, or the rest."""
+def _with_own(
+    ports: tuple[Port, ...], own: tuple[Port, ...]
+) -> tuple[tuple[Port, ...], list[Finding]]:
+    """Return a step's ports with what is found about the member's own; and about those not here."""
+    shown = {port.key for port in ports}
+    found: dict[str, tuple[Finding, ...]] = {}
+    for port in own:
+        found[port.key] = (*found.get(port.key, ()), *port.findings)
+    both = (replace(port, findings=(*port.findings, *found.get(port.key, ()))) for port in ports)
+    return tuple(both), [f for port in own if port.key not in shown for f in port.findings]
+
+
+def _by_place(
+    findings: Iterable[tuple[FieldPath, Finding]], places: Iterable[FieldPath]
+) -> dict[FieldPath, list[Finding]]:
+    """Return findings by the innermost place that their path is or lies in; the rest at ()."""
+    known = set(places)
+    found: dict[FieldPath, list[Finding]] = {}
+    for path, finding in findings:
+        while path and path not in known:
+            path = path[:-1]
+        found.setdefault(path, []).append(finding)
+    return found
+
+
+class _Wiring:
+    """The ports of an ensemble and of its steps, with the findings about it by their place."""
 
     def __init__(
-        self, ensemble: Model, wires: Mapping[str, Wire], findings: Sequence[Finding]
+        self, ensemble: Model, wires: Mapping[str, Wire], findings: Iterable[Finding]
     ) -> None:
-        self.at_port: dict[tuple[str | int, ...], list[Fault]] = {}
-        self.at_step: dict[int, list[Fault]] = {}
-        self.elsewhere: list[Fault] = []
-        self.place = ensemble.read.place
-        steps = self._places_of_steps(len(steps_of(ensemble)))
-        for finding in findings:
-            if finding.tensor is not None and finding.tensor in wires:
-                for port in self._ports(finding, wires[finding.tensor]):
-                    self.at_port.setdefault(port.path, []).append(_fault(finding))
-            elif finding.place in steps:
-                self.at_step.setdefault(steps[finding.place], []).append(_fault(finding))
-            else:
-                self.elsewhere.append(_fault(finding))
+        self._wires = wires
+        self._place = ensemble.read.place
+        places: list[FieldPath] = [(*_STEPS, number) for number in range(len(steps_of(ensemble)))]
+        for wire in wires.values():
+            places += (port.path for port in (*wire.producers, *wire.consumers))
+        self._found = _by_place(((self._path(finding), finding) for finding in findings), places)
 
-    def _places_of_steps(self, count: int) -> dict[Any, int]:
-        fields = ("input_map", "output_map", "model_name", "model_version")
-        found = {}
-        for number in range(count):
-            path = ("ensemble_scheduling", "step", number)
-            for place in (path, *((*path, name) for name in fields)):
-                found[self.place(place)] = number
-        return found
+    def _path(self, finding: Finding) -> FieldPath:
+        """Return where a finding is shown; one about a writer and a reader at the reader."""
+        wire = self._wires.get(finding.tensor or "")
+        if wire is not None and finding.rule.code in _ABOUT_PAIRS:
+            if finding.field in [port.path for port in wire.producers]:
+                return next((p.path for p in wire.consumers if p.step is None), finding.field)
+        return finding.field
 
-    def _ports(self, finding: Finding, wire: Wire) -> list[WiringPort]:
-        """Return the ends of a wire that a finding is about; all of them if its place is none's."""
-        ends = [*wire.producers, *wire.consumers]
-        if finding.rule.code in ("E009", "E010"):  # about a pair: shown at its reader
-            own = [port for port in wire.consumers if port.step is None]
-            at = [port for port in wire.consumers if self.place(port.path) == finding.place]
-            return at or own or ends
-        return [port for port in ends if self.place(port.path) == finding.place] or ends
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """The ports of an ensemble and of its steps."""
-
-    wires: Mapping[str, Wire]
-    placed: _Placed
+    def at(self, path: FieldPath) -> tuple[Finding, ...]:
+        """Return the findings at a port or a step; at () those about neither."""
+        return tuple(self._found.get(path, ()))
 
     def ports(self, step: int | None, side: Literal["producers", "consumers"]) -> tuple[Port, ...]:
         """Return the ports of one side of a step, or of the ensemble, in the written order."""
         found = [
             (wire.name, port)
-            for wire in self.wires.values()
+            for wire in self._wires.values()
             for port in getattr(wire, side)
             if port.step == step
         ]
-        found.sort(key=lambda item: self.placed.place(item[1].path))
-        faults = self.placed.at_port
+        found.sort(key=lambda item: self._place(item[1].path))
         return tuple(
-            Port(port.key, name, _tensor(port.tensor), tuple(faults.get(port.path, ())))
-            for name, port in found
+            Port(port.key, name, _tensor(port.tensor), self.at(port.path)) for name, port in found
         )
-
-
-def _own_ports(tensors: Iterable[Input | Output]) -> tuple[Port, ...]:
-    return tuple(Port(tensor.name or "?", None, _tensor(tensor)) for tensor in tensors)
 
 
 def _tensor(tensor: Input | Output | None) -> Tensor | None:
@@ -262,8 +267,3 @@ def _instances(groups: Sequence[InstanceGroup]) -> Iterator[str]:
         yield f"{group.count or 1} x {what}{gpus}"
     if not groups:
         yield "1 x auto"
-
-
-def _fault(finding: Finding) -> Fault:
-    severity = "error" if finding.rule.severity is Severity.ERROR else "warning"
-    return Fault(finding.rule.code, severity, finding.model, finding.message, finding.remedy)

@@ -36,12 +36,12 @@ class _Label:
     """
 
     def __init__(self, port: Port) -> None:
-        kind = worst(port.faults)
+        kind = worst(port.findings)
         name = port.wire if port.wire and port.wire != port.key else ""
         tensor = shortened(str(port.tensor), LONGEST_TEXT) if port.tensor else ""
         self._above: list[Part] = [(shortened(name, LONGEST_TEXT), f"{kind} strong")]
         self._below: list[Part] = [(tensor, kind or "muted")]
-        self._title = said(port.faults, whole(name, LONGEST_TEXT))
+        self._title = said(port.findings, whole(name, LONGEST_TEXT))
         self.width = max(room(self._above), room(self._below, SMALL)) + 18
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
@@ -86,7 +86,7 @@ class Frame:
             """Whether the reader's own tensor is shown, as it is not what the wire says."""
             port = port_at(box, reader, "readers")
             writer = writer_of.get(reader)
-            if writer is None or port.faults:
+            if writer is None or port.findings:
                 return True
             return port.tensor != port_at(box, writer, "writers").tensor
 
@@ -122,9 +122,9 @@ class Frame:
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
         """Draw it with its left top there."""
         box = self._box
-        group = canvas.group("ensemble", said(box.faults, whole(box.model, LONGEST_NAME)))
+        group = canvas.group("ensemble", said(box.findings, whole(box.model, LONGEST_NAME)))
         look = {"x": x, "y": y, "width": self.width, "height": self.height, "rx": 10}
-        group.add("rect", class_=classes("frame", box.faults), **look)
+        group.add("rect", class_=classes("frame", box.findings), **look)
         group.text(x + _PAD, y + 25, self._head, NAME)
         left, top = x + _PAD, y + _TOP
         self._draw_wires(group, left, top)
@@ -140,10 +140,10 @@ class Frame:
         drawn = zip(self._edges, self._layout.routes, strict=True)
         for index, ((writer, reader), route) in enumerate(drawn):
             source = port_at(self._box, writer, "writers")
-            faults = (*source.faults, *port_at(self._box, reader, "readers").faults)
+            findings = (*source.findings, *port_at(self._box, reader, "readers").findings)
             is_back = index in self._layout.backward
-            kind = "wire error" if is_back else classes("wire", faults)
-            title = said(faults, source.wire or "", str(source.tensor or ""))
+            kind = "wire error" if is_back else classes("wire", findings)
+            title = said(findings, source.wire or "", str(source.tensor or ""))
             draw_route(canvas, route, left, top, kind, title)
 
     def _draw_writers(self, canvas: Canvas, left: float, top: float) -> None:
@@ -154,9 +154,9 @@ class Frame:
             x, y = self._layout.places[place.node]
             x, y = left + x + self._nodes[place.node].width, top + y + place.y
             if end not in read:
-                faults = port_at(self._box, end, "writers").faults
+                findings = port_at(self._box, end, "writers").findings
                 path = _stub(x, x + label.width, y)
-                canvas.add("path", said(faults), d=path, class_=classes("stub", faults))
+                canvas.add("path", said(findings), d=path, class_=classes("stub", findings))
             label.draw(canvas, x, y)
 
     def _draw_unfed(self, canvas: Canvas, left: float, top: float) -> None:
@@ -167,7 +167,9 @@ class Frame:
                 place = self._place(end, "out")
                 x, y = self._layout.places[place.node]
                 path = _stub(left + x, left + x - _STUB, top + y + place.y)
-                canvas.add("path", said(port.faults), d=path, class_=classes("stub", port.faults))
+                canvas.add(
+                    "path", said(port.findings), d=path, class_=classes("stub", port.findings)
+                )
 
 
 def _stub(x0: float, x1: float, y: float) -> str:

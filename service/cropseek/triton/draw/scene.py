@@ -1,4 +1,4 @@
-"""What the drawing of a repository shows, without where: models, wires, calls and faults.
+"""What the drawing of a repository shows, without where: models, wires, calls and findings.
 
 The ensembles, the models that no ensemble has as a member, and the models called by BLS stand at
 the top. An ensemble holds a box for each of its steps, so a model may be shown several times.
@@ -10,22 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-GROUPS = ("python", "onnxruntime", "tensorrt", "dali", "ensemble")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A finding: its code, "error" or "warning", and what it says."""
-
-    code: str
-    severity: str
-    model: str
-    message: str
-    remedy: str
-
-    def __str__(self) -> str:
-        """Return the model and what is wrong with it."""
-        return f"{self.model}: {self.message}" if self.model else self.message
+from cropseek.triton.check.findings import Finding
+from cropseek.triton.draw.colors import COLORS
 
 
 @dataclass(frozen=True)
@@ -56,7 +42,7 @@ class Port:
     key: str
     wire: str | None
     tensor: Tensor | None
-    faults: tuple[Fault, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,12 +63,12 @@ class Box:
     outputs: tuple[Port, ...] = ()
     steps: tuple[Box, ...] = ()
     also_in: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def group(self) -> str:
         """The backend by which it is coloured."""
-        return self.backend if self.backend in GROUPS else "other"
+        return self.backend if self.backend in COLORS else "other"
 
     @property
     def is_absent(self) -> bool:
@@ -110,18 +96,18 @@ class Link:
     source: str
     target: str
     model: str
-    faults: tuple[Fault, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A repository under a profile, as it is drawn; the faults are errors first."""
+    """A repository under a profile, as it is drawn; the findings are errors first."""
 
     repository: str
     profile: str | None
     boxes: tuple[Box, ...]
     links: tuple[Link, ...]
-    faults: tuple[Fault, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def title(self) -> str:
@@ -134,10 +120,6 @@ class Scene:
         shown = [box for top in self.boxes for box in (top, *top.steps)]
         return len({box.model for box in shown if not box.place})
 
-    def count(self, severity: str) -> int:
-        """How many faults there are of a severity."""
-        return sum(fault.severity == severity for fault in self.faults)
-
 
 def size_text(count: int) -> str:
     """Return a number of bytes in decimal units."""
@@ -149,16 +131,22 @@ def size_text(count: int) -> str:
     return f"{size:.1f} {unit}" if unit != "B" and size < 99.95 else f"{size:.0f} {unit}"
 
 
-def worst(faults: Iterable[Fault]) -> str:
-    """Return "error", "warning", or "" without a fault."""
-    return min((fault.severity for fault in faults), default="")
+def worst(findings: Iterable[Finding]) -> str:
+    """Return "error", "warning", or "" without a finding."""
+    return min((finding.rule.severity.value for finding in findings), default="")
 
 
-def codes(faults: Iterable[Fault], most: int = 3) -> str:
-    """Return the codes of faults, each once."""
-    listed = list(dict.fromkeys(fault.code for fault in faults))
+def codes(findings: Iterable[Finding], most: int = 3) -> str:
+    """Return the codes of findings, each once, errors first."""
+    ordered = sorted(findings, key=lambda finding: finding.rule.severity.value)
+    listed = list(dict.fromkeys(finding.rule.code for finding in ordered))
     more = [f"+{len(listed) - most}"] if len(listed) > most else []
     return " ".join([*listed[:most], *more])
+
+
+def sentence(finding: Finding) -> str:
+    """Return the model and what is wrong with it."""
+    return f"{finding.model}: {finding.message}" if finding.model else finding.message
 
 
 End = tuple[int | None, int]  # a port: which step's, None for the ensemble's own, and its number

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from cropseek.triton.draw.canvas import (
     CHAR,
-    COLORS,
     STYLE,
     TEXT,
     Canvas,
@@ -19,15 +19,16 @@ from cropseek.triton.draw.canvas import (
     whole,
 )
 from cropseek.triton.draw.card import ENTRY_Y, Card
+from cropseek.triton.draw.colors import COLORS
 from cropseek.triton.draw.frame import Frame, draw_route
 from cropseek.triton.draw.layout import Edge, Layout, Node, layered
-from cropseek.triton.draw.scene import GROUPS, Box, Link, Scene
+from cropseek.triton.draw.scene import Box, Link, Scene, sentence
 from cropseek.triton.draw.words import counted, printable, shortened
 
 _MARGIN, _GAP = 24.0, 32.0
 _WIDEST = 1500.0  # unless one thing alone is wider
 _NARROWEST = 760.0
-_MOST_FAULTS = 30  # listed below the picture
+_MOST_FINDINGS = 30  # listed below the picture
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class _Block:
         """Draw it with its left top there."""
         for index, (link, route) in enumerate(zip(self.links, self.layout.routes, strict=True)):
             is_back = index in self.layout.backward
-            kind = "link error" if is_back else classes("link", link.faults)
-            title = said(link.faults, f"{link.model} calls {link.target}")
+            kind = "link error" if is_back else classes("link", link.findings)
+            title = said(link.findings, f"{link.model} calls {link.target}")
             draw_route(canvas, route, x, y, kind, title)
         for name, item in self.items.items():
             at_x, at_y = self.layout.places[name]
@@ -72,7 +73,7 @@ def to_svg(scene: Scene) -> str:
             x += block.layout.width + _GAP
         width = max(width, x - _GAP + _MARGIN)
         y += max(block.layout.height for block in shelf) + _GAP
-    y = _draw_faults(canvas, scene, y, width)
+    y = _draw_findings(canvas, scene, y, width)
     root.attrib |= {"width": number(width), "height": number(y)}
     root.attrib |= {"viewBox": f"0 0 {number(width)} {number(y)}"}
     return ET.tostring(root, encoding="unicode") + "\n"
@@ -137,16 +138,16 @@ def _draw_head(canvas: Canvas, scene: Scene) -> float:
     """Draw the title and the legend, and return where the picture begins."""
     models = counted(scene.models, "model")
     parts = [(shortened(scene.title, 60), "strong"), (f"· {models}", "muted")]
-    for severity in ("error", "warning"):
-        if scene.count(severity):
-            parts += [("·", "muted"), (counted(scene.count(severity), severity), severity)]
+    counts = Counter(finding.rule.severity.value for finding in scene.findings)
+    for severity in sorted(counts):
+        parts += [("·", "muted"), (counted(counts[severity], severity), severity)]
     canvas.text(_MARGIN, 36, parts, 16, title=whole(scene.title, 60))
     shown = {box.group for top in scene.boxes for box in (top, *top.steps) if not box.place}
     x = _MARGIN
-    for group in [*GROUPS, "other"]:
+    for group, color in COLORS.items():
         if group in shown:
-            line, ground = COLORS[group]
-            canvas.add("rect", x=x, y=55, width=14, height=14, rx=3, fill=ground, stroke=line)
+            look = {"fill": color.ground, "stroke": color.line}
+            canvas.add("rect", x=x, y=55, width=14, height=14, rx=3, **look)
             canvas.text(x + 20, 66, [(group, "")])
             x += 40 + room([(group, "")])
     if scene.links:
@@ -155,15 +156,15 @@ def _draw_head(canvas: Canvas, scene: Scene) -> float:
     return 92.0
 
 
-def _draw_faults(canvas: Canvas, scene: Scene, y: float, width: float) -> float:
-    """List the faults below the picture, and return where it ends."""
+def _draw_findings(canvas: Canvas, scene: Scene, y: float, width: float) -> float:
+    """List the findings below the picture, and return where it ends."""
     limit = int((width - 2 * _MARGIN) / (TEXT * CHAR)) - 6
     lines = [
-        ((fault.code, f"{fault.severity} strong"), str(fault))
-        for fault in scene.faults[:_MOST_FAULTS]
+        ((finding.rule.code, f"{finding.rule.severity.value} strong"), sentence(finding))
+        for finding in scene.findings[:_MOST_FINDINGS]
     ]
-    if len(scene.faults) > _MOST_FAULTS:
-        more = f"and {len(scene.faults) - _MOST_FAULTS} more: cropseek repo check"
+    if len(scene.findings) > _MOST_FINDINGS:
+        more = f"and {len(scene.findings) - _MOST_FINDINGS} more: cropseek repo check"
         lines.append((("", ""), more))
     for code, text in lines:
         canvas.text(_MARGIN, y + 6, [code, (shortened(text, limit), "")], title=whole(text, limit))

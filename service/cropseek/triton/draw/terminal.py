@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from rich.cells import cell_len
 from rich.text import Text
 
+from cropseek.triton.draw.colors import COLORS
 from cropseek.triton.draw.layout import topological
 from cropseek.triton.draw.scene import (
     Box,
@@ -31,6 +32,7 @@ from cropseek.triton.draw.scene import (
     codes,
     edges_of,
     ends_of,
+    sentence,
     worst,
 )
 from cropseek.triton.draw.words import printable, shortened
@@ -38,14 +40,6 @@ from cropseek.triton.draw.words import printable, shortened
 _CROSS = "\N{BOX DRAWINGS LIGHT DIAGONAL CROSS}"
 _ASCII = str.maketrans(f"╭╰├│─┼▶◀┌┐└┘○{_CROSS}·…→←↑↓", "+++|-+><++++ox-~><^v")
 _STYLES = {"error": "bold red", "warning": "yellow", "": ""}
-_COLORS = {
-    "python": "blue",
-    "onnxruntime": "magenta",
-    "tensorrt": "green",
-    "dali": "cyan",
-    "ensemble": "bold",
-    "other": "",
-}
 _MOST_RAILS = 12
 Calls = dict[tuple[str, str], list[Link]]  # by the box at the top, and the model within it
 
@@ -58,7 +52,7 @@ def to_lines(scene: Scene, width: int = 80, ascii_only: bool = False) -> list[Te
     lines = []
     for box in scene.boxes:
         lines += [*_top(box, calls, width), Text()]
-    lines += _faults(scene, width)
+    lines += _findings(scene, width)
     if ascii_only:
         for line in lines:
             line.plain = line.plain.translate(_ASCII)
@@ -80,7 +74,7 @@ def _top(box: Box, calls: Calls, width: int) -> Iterator[Text]:
 
 
 def _styled(text: str, port: Port) -> Text:
-    return Text(text, _STYLES[worst(port.faults)])
+    return Text(text, _STYLES[worst(port.findings)])
 
 
 class _Card:
@@ -89,7 +83,7 @@ class _Card:
     def __init__(self, box: Box, links: Sequence[Link], width: int) -> None:
         self._box = box
         self._links = links
-        self._style = _STYLES["error" if box.is_absent else worst(box.faults)]
+        self._style = _STYLES["error" if box.is_absent else worst(box.findings)]
         self.inner = width - 4
 
     def top(self) -> Text:
@@ -110,25 +104,25 @@ class _Card:
             yield self.row(Text(shortened(used, self.inner), "dim"))
         for link in self._links:
             target = shortened(link.target, self.inner - 16)
-            text = f"calls {target}  {codes(link.faults)}".rstrip()
-            yield self.row(Text(text, _STYLES[worst(link.faults)]))
+            text = f"calls {target}  {codes(link.findings)}".rstrip()
+            yield self.row(Text(text, _STYLES[worst(link.findings)]))
         yield Text(f"└{'─' * (self.inner + 2)}┘", self._style)
 
 
 def _head(box: Box, room: int) -> Text:
     """Return a box's name, facts and codes."""
-    marks = codes(box.faults)
+    marks = codes(box.findings)
     name = shortened(box.model, room // 2)
     facts = shortened(box.facts, room - cell_len(name) - cell_len(marks) - 4)
-    parts = [Text(name, f"bold {_COLORS[box.group]}"), Text(facts)]
+    parts = [Text(name, f"bold {COLORS[box.group].style}"), Text(facts)]
     if marks:
-        parts.append(Text(marks, _STYLES[worst(box.faults)]))
+        parts.append(Text(marks, _STYLES[worst(box.findings)]))
     return Text("  ").join(parts)
 
 
 def _port(port: Port, room: int, arrow: str, tensor: str) -> Text:
     """Return a port's key, the wire if it is called otherwise, its tensor and codes."""
-    style, marks = _STYLES[worst(port.faults)], codes(port.faults)
+    style, marks = _STYLES[worst(port.findings)], codes(port.findings)
     room -= cell_len(marks) + 2 if marks else 0
     tensor = shortened(tensor, room - 24)
     room -= cell_len(tensor) + 2 if tensor else 0
@@ -248,7 +242,7 @@ class _Rails:
     def _described(self, role: Role, port: Port, room: int) -> Text:
         """Return a port's text, with the tensor where no writer above says the same."""
         known = role == "readers" and self._tensors.get(port.wire) == port.tensor
-        tensor = "" if known and not port.faults else str(port.tensor or "")
+        tensor = "" if known and not port.findings else str(port.tensor or "")
         return _port(port, room, "←" if role == "readers" else "→", tensor)
 
     def _passing(self) -> Text:
@@ -266,13 +260,17 @@ class _Rails:
             self._live.add(track.rail)
         elif track.rail is not None and track.sign == "╰":
             self._live.remove(track.rail)
-        return line[:turn] + Text(f"{track.sign}{rest}{tip}", _STYLES[worst(port.faults)] or "dim")
+        return line[:turn] + Text(
+            f"{track.sign}{rest}{tip}", _STYLES[worst(port.findings)] or "dim"
+        )
 
 
-def _faults(scene: Scene, width: int) -> Iterator[Text]:
-    for fault in scene.faults:
-        said = printable(str(fault))
+def _findings(scene: Scene, width: int) -> Iterator[Text]:
+    for finding in scene.findings:
+        said = printable(sentence(finding))
         letters = (width - 6) // (1 if cell_len(said) <= len(said) else 2)
         lines = textwrap.wrap(said, letters, break_on_hyphens=False)
-        yield Text.assemble((f"{fault.code}  ", _STYLES[fault.severity]), lines[0])
+        yield Text.assemble(
+            (f"{finding.rule.code}  ", _STYLES[finding.rule.severity.value]), lines[0]
+        )
         yield from (Text(f"      {line}") for line in lines[1:])
