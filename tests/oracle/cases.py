@@ -16,6 +16,7 @@ from cropseek.triton.config import (
     Input,
     InstanceGroup,
     ModelConfig,
+    OptimizationPolicy,
     Output,
     QueuePolicy,
     Reshape,
@@ -35,7 +36,8 @@ Files = dict[str, str]
 class Case:
     """A repository: its files, the model that is loaded and asked, what is wrong with it.
 
-    `rules` are the codes of the errors that the checker finds; `why` explains a verdict that is
+    `rules` are the codes of the errors that the checker finds, `warnings` those of the warnings but
+    two that every small pipeline has; `why` explains a verdict that is
     not the server's; `first` are models that the server is asked to load before.
     """
 
@@ -45,6 +47,7 @@ class Case:
     rules: tuple[str, ...] = ()
     why: str = ""
     first: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def leaf(name: str, **changes: object) -> ModelConfig:
@@ -134,16 +137,17 @@ class _Cases:
         why: str = "",
         top: str = "top",
         first: tuple[str, ...] = (),
+        warnings: tuple[str, ...] = (),
     ) -> None:
         assert name not in {case.name for case in self.found}, name
-        self.found.append(Case(name, top, made, tuple(sorted(rules)), why, first))
+        self.found.append(Case(name, top, made, tuple(sorted(rules)), why, first, warnings))
 
 
 def all_cases() -> list[Case]:
-    """Return every case, sound ones first."""
+    """Return every case, by what it is about."""
     cases = _Cases()
-    _sound_models(cases)
-    _sound_pipelines(cases)
+    _models(cases)
+    _pipelines(cases)
     _broken_texts(cases)
     _broken_models(cases)
     _broken_scheduling(cases)
@@ -156,7 +160,7 @@ X, Y = Input("X", "TYPE_FP32", dims=(4,)), Output("Y", "TYPE_FP32", dims=(4,))
 ZEROS = WarmupInput("TYPE_FP32", (4,), zero_data=True)
 
 
-def _sound_models(cases: _Cases) -> None:
+def _models(cases: _Cases) -> None:
     add = cases.add
     add("one model", single())
     add("one model, no batching", single(max_batch_size=0))
@@ -188,6 +192,15 @@ def _sound_models(cases: _Cases) -> None:
     add("one pinned version", files(leaf("top", version_policy=second), versions=2))
     add("backend by the folder's name", _suffix(), top="top.python")
     add("a folder that is no version", single() | {"top/v2/notes.txt": ""})
+    zeroth = {name.replace("top/1/", "top/0/"): body for name, body in single().items()}
+    add("version 0", zeroth)
+    no_zeros = WarmupInput("TYPE_FP32", (4,), zero_data=False)
+    add("warm-up data that is not zero", single(model_warmup=(Warmup("w", 1, {"X": no_zeros}),)))
+    policy = {1: QueuePolicy(max_queue_size=1)}
+    add(
+        "a policy for a priority, no levels",
+        single(dynamic_batching=DynamicBatching(priority_queue_policy=policy)),
+    )
     trailing = text(single(), "top/config.pbtxt", lambda t: t.replace("}\n]", "},\n]", 1))
     add("a comma after the last element", trailing, "S001")
 
@@ -197,7 +210,7 @@ def _suffix() -> Files:
     return files(config)
 
 
-def _sound_pipelines(cases: _Cases) -> None:
+def _pipelines(cases: _Cases) -> None:
     add = cases.add
     add("chain", chain())
     nothing = {"max_batch_size": 0}
@@ -235,6 +248,20 @@ def _sound_pipelines(cases: _Cases) -> None:
     add("chain, members batch dynamically", chain(a=batching, b=batching))
     warm = {"model_warmup": (Warmup("w", 1, {"X": ZEROS}),)}
     add("chain, a member warms up", chain(a=warm))
+    one = {"max_batch_size": 1}
+    add("chain, batches of one over members without", chain(a=nothing, b=nothing, **one))
+    own = Input("X", "TYPE_FP32", dims=(4,), reshape=Reshape((2, 2)))
+    square = {"input": (Input("X", "TYPE_FP32", dims=(2, 2)),)}
+    add("chain, the ensemble's own input reshaped", chain(a=square, input=(own,)))
+    last = text(
+        chain(),
+        "top/config.pbtxt",
+        lambda t: t.replace(
+            'input_map { key: "X" value: "X" }',
+            'input_map { key: "X" value: "between" } input_map { key: "X" value: "X" }',
+        ),
+    )
+    add("chain, an input mapped twice", last, warnings=("S008",))
 
 
 def _batch_written_out() -> Files:
@@ -342,9 +369,13 @@ def _broken_models(cases: _Cases) -> None:
     absent = VersionPolicy(specific=Specific((3,)))
     add("pinned version absent", single(version_policy=absent), "V002")
     partly = VersionPolicy(specific=Specific((1, 3)))
-    add("one of two pinned versions absent", single(version_policy=partly))
+    add("one of two pinned versions absent", single(version_policy=partly), warnings=("V005",))
     add("unknown platform", single(backend=None, platform="python"), "M002")
-    add("backend and platform differ", single(platform="tensorrt_plan"))
+    add("backend and platform differ", single(platform="tensorrt_plan"), warnings=("M006",))
+    add("ensemble with a backend", chain(backend="python"), "M002")
+    no_batches = {"max_batch_size": 0}
+    scalar = replace(X, dims=(1,), reshape=Reshape())
+    add("empty reshape without batching", single(input=(scalar,), **no_batches), "T006")
     add("ensemble as a backend", chain(platform=None, backend="ensemble"), "M002")
     add("negative batch size", single(max_batch_size=-1), "M005")
     add("two inputs of one name", single(input=(X, X)), "T002")
@@ -366,7 +397,7 @@ def _broken_models(cases: _Cases) -> None:
         "T007",
     )
     ragged = replace(X, dims=(-1,), allow_ragged_batch=True)
-    add("ragged without batching", single(input=(ragged,), max_batch_size=0))
+    add("ragged without batching", single(input=(ragged,), max_batch_size=0), warnings=("T008",))
     add("labels absent", single(output=(replace(Y, label_filename="labels.txt"),)), "T009")
     wrong = replace(ZEROS, dims=(5,))
     add("warm-up of another shape", single(model_warmup=(Warmup("w", 1, {"X": wrong}),)), "W003")
@@ -375,6 +406,7 @@ def _broken_models(cases: _Cases) -> None:
     add(
         "warm-up of an unknown input",
         single(model_warmup=(Warmup("w", 1, {"X": ZEROS, "Z": ZEROS}),)),
+        warnings=("W006",),
     )
     add(
         "warm-up leaves an input out",
@@ -422,7 +454,23 @@ def _broken_scheduling(cases: _Cases) -> None:
 
     add("preferred batch too large", batching(preferred_batch_size=(16,)), "D001")
     add("preferred batch of 0", batching(preferred_batch_size=(0,)), "D001")
-    add("batcher without batches", single(max_batch_size=0, dynamic_batching=DynamicBatching()))
+    add(
+        "preferred batch without batches",
+        single(max_batch_size=0, dynamic_batching=DynamicBatching((1,))),
+        "D001",
+        warnings=("D011",),
+    )
+    add(
+        "model instances with GPUs",
+        single(instance_group=(InstanceGroup(kind="KIND_MODEL", gpus=(0,)),)),
+        "D008",
+    )
+    add("optimization of an ensemble", chain(optimization=OptimizationPolicy()), "D002")
+    add(
+        "batcher without batches",
+        single(max_batch_size=0, dynamic_batching=DynamicBatching()),
+        warnings=("D011",),
+    )
     add(
         "default priority out of range",
         batching(priority_levels=2, default_priority_level=3),
@@ -459,6 +507,7 @@ def _broken_scheduling(cases: _Cases) -> None:
     add(
         "negative instance count",
         single(instance_group=(InstanceGroup(kind="KIND_CPU", count=-1),)),
+        warnings=("D012",),
     )
     add(
         "batcher on an ensemble",
@@ -519,6 +568,15 @@ def _broken_wiring(cases: _Cases) -> None:
     )
     add("an ensemble that calls itself", chain(first, step("top", "between", "Y")), "E011")
     add("ensembles in a circle", _circle(), "E011")
+    add("version of a member left out", chain(replace(first, model_version=None), second), "E016")
+    bare = {"input": (), "output": ()}
+    add("member that lists no tensors", chain(a=bare), "E002", "E003")
+    inner = replace(ensemble(*CHAIN, output=(Y, replace(Y, name="between"))), name="inner")
+    add(
+        "ensemble in an ensemble that leaves an inner tensor out",
+        files(leaf("a"), leaf("b"), inner, ensemble(step("inner", "X", "Y"))),
+        why="laxer: a server's fault; it waits for an output that was not asked for",
+    )
     add("pinned version of a member absent", chain(replace(first, model_version=7), second), "E016")
     add("step without a model", chain(replace(first, model_name=None), second), "E014")
     add("step without inputs", chain(replace(first, input_map={}), second), "E004", "E007", "E014")
@@ -549,6 +607,13 @@ def _broken_shapes(cases: _Cases) -> None:
     add("another size at the ensemble's output", chain(output=(replace(Y, dims=(5,)),)), "E010")
     add("a batch dimension written out", chain(a={"input": (replace(X, dims=(-1, 4)),)}), "E010")
     add("larger batches than a member", chain(b={"max_batch_size": 4}), "E012")
+    rows = {"input": (replace(X, dims=(16, 4)),), "output": (replace(Y, dims=(16, 4)),)}
+    add("more rows written out than members take", chain(max_batch_size=0, **rows), "E012", "E012")
+    add("a member of exactly 16 rows", chain(a={"max_batch_size": 0, **rows}), "E012", "E012")
+    one = {"input": (replace(X, dims=(1, 4)),), "output": (replace(Y, dims=(1, 4)),)}
+    add("a member of exactly one row", chain(a={"max_batch_size": 0, **one}), "E012")
+    own = replace(X, reshape=Reshape((2, 2)))
+    add("the ensemble's own input reshaped for nothing", chain(input=(own,)), "E010")
     add("larger batches than both members", chain(max_batch_size=16), "E012", "E012")
     plain = {"max_batch_size": 0}
     add(

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +29,8 @@ LOAD_S = ANSWER_S = 15.0
 _REASON = re.compile(
     r"E\d{4} [\d:. ]+\S*\] \"?(?P<text>(Poll failed|failed to load|Error parsing).*?)\"?$"
 )
-# "refuses" at load, "fails" at a request, "hangs" at either
-Outcome = Literal["answers", "refuses", "fails", "hangs"]
+# "refuses" at load, "fails" at a request, "hangs" or "ends" at either
+Outcome = Literal["answers", "refuses", "fails", "hangs", "ends"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,22 @@ class Oracle:
         self._stop()
 
     def verdict(self, case: Case) -> Verdict:
-        """Load a case's top model, send it requests, and unload everything again."""
+        """Load a case's top model, send it requests, and unload everything again.
+
+        A server may end over a case; then the next one gets a new server, and this one a second
+        try, since it may have been what the case before left behind.
+        """
+        for _ in range(2):
+            try:
+                return self._verdict(case)
+            except InferenceServerException:
+                if self._process.poll() is None:
+                    raise
+                self._stop()
+                self._start()
+        return Verdict("ends")
+
+    def _verdict(self, case: Case) -> Verdict:
         for folder in self._repository.iterdir():
             shutil.rmtree(folder)
         write(case.files, self._repository)
@@ -79,6 +95,8 @@ class Oracle:
                 self._client.load_model(model, client_timeout=LOAD_S)
             verdict = self._answer(case.top)
         except InferenceServerException as error:
+            if "UNAVAILABLE" in str(error.status()):  # the server itself
+                raise
             if "DEADLINE_EXCEEDED" in str(error.status()):
                 verdict = Verdict("hangs")
             else:
@@ -154,7 +172,8 @@ class Oracle:
 
     def _stop(self) -> None:
         self._client.close()
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended by itself
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for region in Path("/dev/shm").glob(f"*{self._shm_prefix}*"):
             region.unlink(missing_ok=True)

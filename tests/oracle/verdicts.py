@@ -19,12 +19,15 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "verdicts.json"
 SERVER = (2, 51)  # the wheel's
 
 
-def checked(case: Case) -> list[str]:
-    """Return the codes of the errors that the checker finds in a case."""
+def checked(case: Case) -> tuple[list[str], list[str]]:
+    """Return the codes of the errors and of the warnings that the checker finds in a case."""
     with tempfile.TemporaryDirectory() as folder:
         write(case.files, Path(folder))
         findings = check_repository(read_repository(Path(folder)), Options(SERVER))
-    return sorted(f.rule.code for f in findings if f.rule.severity is Severity.ERROR)
+    codes: dict[Severity, list[str]] = {Severity.ERROR: [], Severity.WARNING: []}
+    for finding in findings:
+        codes[finding.rule.severity].append(finding.rule.code)
+    return sorted(codes[Severity.ERROR]), sorted(codes[Severity.WARNING])
 
 
 def asked(cases: Sequence[Case], servers: int) -> dict[str, Verdict]:
@@ -47,7 +50,7 @@ def golden() -> dict[str, Verdict]:
 
 
 def table() -> str:
-    """Return the table of docs/repo-check-verdicts.md."""
+    """Return the table of docs/repo-check.md."""
     verdicts = golden()
     lines = ["| repository | the server | its words | the checker | |\n", "|---|---|---|---|---|\n"]
     for case in all_cases():

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from cropseek.cli import app
 from cropseek.triton.check import RULES
-from cropseek.triton.config import DynamicBatching
-from tests.oracle.cases import chain, single, text, without
+from cropseek.triton.config import DynamicBatching, Input
+from tests.oracle.cases import chain, single, without
 from tests.oracle.server import write
 
 WARNED = single(dynamic_batching=DynamicBatching())
@@ -86,13 +86,13 @@ def test_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["models/a", "models/a/config.pbtxt"])
-def test_a_model_or_its_file_is_checked_among_its_neighbours(tmp_path: Path, path: str) -> None:
-    made = text(chain(), "a/config.pbtxt", lambda t: t + "x: 1\n")
-    made = text(made, "b/config.pbtxt", lambda t: t + "x: 1\n")
-    write(made, tmp_path / "models")
-    done = run("check", path, "--fail-on", "error")
-    assert done.stdout.count("S002") == 1
-    assert "models/a/config.pbtxt" in done.stdout
+def test_of_a_model_or_its_file_the_whole_repository_is_checked(tmp_path: Path, path: str) -> None:
+    wide = {"input": (Input("X", "TYPE_FP32", dims=(5,)),)}
+    write(chain(a=wide), tmp_path / "models")
+    done = run("check", path)
+    assert done.exit_code == 1
+    assert "models/top/config.pbtxt" in done.stdout
+    assert "E010" in done.stdout
 
 
 def test_files_of_one_repository_are_one_check(tmp_path: Path) -> None:
@@ -128,17 +128,36 @@ def test_what_profiles_share_is_told_once(tmp_path: Path) -> None:
     assert done.stdout.endswith("1 error in 2 models\n")
 
 
-@pytest.mark.parametrize("path", ["nowhere", "notes.txt"])
+@pytest.mark.parametrize("path", ["nowhere", "notes.txt", "other.pbtxt"])
 def test_a_path_that_is_neither(tmp_path: Path, path: str) -> None:
-    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    for name in ("notes.txt", "other.pbtxt"):
+        (tmp_path / name).write_text("x", encoding="utf-8")
     done = run("check", path)
     assert done.exit_code == 1
     assert done.stderr.count("\n") == 1
     assert path in done.stderr
 
 
-def test_a_version_that_is_none() -> None:
-    assert run("check", ".", "--triton-version", "24.x").exit_code == 2
+@pytest.mark.parametrize("version", ["2.x", "24.10", "2.५१"])
+def test_a_version_that_is_none(version: str) -> None:
+    assert run("check", ".", "--triton-version", version).exit_code == 2
+
+
+def test_a_profile_that_no_model_has(tmp_path: Path) -> None:
+    made = single()
+    write(made | {"top/configs/gpu.pbtxt": made["top/config.pbtxt"]}, tmp_path / "models")
+    assert run("check", "models", "--profile", "gpu").exit_code == 0
+    done = run("check", "models", "--profile", "gpuu")
+    assert done.exit_code == 1
+    assert "expected one that models has (gpu), got 'gpuu'" in done.stderr
+
+
+def test_names_that_would_order_the_terminal_about(tmp_path: Path) -> None:
+    write({"red \x1b[31m/1/x": "", "red \x1b[31m/config.pbtxt": "[red]x[/red]: 1"}, tmp_path / "m")
+    done = run("check", "m")
+    assert done.exit_code == 1
+    assert "\x1b" not in done.stdout
+    assert r"m/red \x1b[31m/config.pbtxt:1:1" in done.stdout
 
 
 def test_a_version_of_which_nothing_is_known() -> None:
@@ -184,6 +203,13 @@ def test_building_over_what_is_there_takes_force(tmp_path: Path) -> None:
     assert "--force" in done.stderr
     assert run("build", "d.py", "-o", "models", "--force").exit_code == 0
     assert (tmp_path / "models" / "mine.txt").is_file()
+
+
+def test_what_building_finds_fails_it_if_asked_to(tmp_path: Path) -> None:
+    lacking = DESCRIPTION.replace('files={"1/model.py": "pass"}', "files={}")
+    (tmp_path / "d.py").write_text(lacking, encoding="utf-8")
+    assert run("build", "d.py", "-o", "models").exit_code == 0
+    assert run("build", "d.py", "-o", "models", "--force", "--fail-on", "error").exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -130,14 +130,30 @@ def test_smaller_batches_than_the_ensemble_s_are_refused() -> None:
         whole.call(small, X=whole["X"])
 
 
-@pytest.mark.parametrize("name", ["../x", "/x", "1/../../x"])
-def test_a_file_outside_the_model_s_folder_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../x", "/x", "1/../../x", "config.pbtxt", "configs/gpu.pbtxt"])
+def test_a_file_that_is_not_the_model_s_own_is_refused(tmp_path: Path, name: str) -> None:
     made = model("a", "python", inputs=[X], outputs=[Y], files={name: ""})
-    with pytest.raises(BuildError, match="expected a file in the model's folder"):
+    with pytest.raises(BuildError, match=r"^a: "):
+        Repository([stage("b"), made]).write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_to_copy_that_is_not_there(tmp_path: Path) -> None:
+    files = {"1/model.onnx": tmp_path / "nowhere.onnx"}
+    made = model("a", "onnxruntime", inputs=[X], outputs=[Y], files=files)
+    with pytest.raises(BuildError, match=r"a/1/model\.onnx: cannot copy .*nowhere\.onnx: No such"):
         Repository([made]).write(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["", "../a", "a/b", ".a"])
+def test_a_tensor_handed_out_twice_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    made = whole.call(stage("a"), X=whole["X"])["Y"]
+    whole.output("Y", made)
+    with pytest.raises(BuildError, match="handed out under one name, not 'Z' too"):
+        whole.output("Z", made)
+
+
+@pytest.mark.parametrize("name", ["", "../a", "a/b", ".a", "a b", 'a"', "a\\b"])
 def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
     with pytest.raises(BuildError, match="a model's name is its folder's"):
         Repository([stage(name)])

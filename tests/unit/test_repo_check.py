@@ -179,15 +179,27 @@ class TestBadInput:
         write(without(single(), "top/1/"), tmp_path)
         (tmp_path / "top" / "1").mkdir()
         os.mkfifo(tmp_path / "top" / "1" / "model.py")
-        assert check_repository(read_repository(tmp_path)) == []
+        assert [f.rule.code for f in check_repository(read_repository(tmp_path))] == ["V003"]
 
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         write(without(single(), "top/config.pbtxt"), tmp_path)
         os.mkfifo(tmp_path / "top" / "config.pbtxt")
         assert [f.rule.code for f in check_repository(read_repository(tmp_path))] == ["S006"]
 
-    def test_other_folders_and_files_are_no_models(self, tmp_path: Path) -> None:
-        assert codes(tmp_path, single() | {"README.md": "", "notes/x": "", ".git/y": ""}) == []
+    def test_folders_that_are_no_models(self, tmp_path: Path) -> None:
+        made = single() | {"README.md": "", "notes/x": "", ".git/y": ""}
+        assert codes(tmp_path, made) == ["R006", "R006"]
+
+    def test_a_folder_that_says_nothing_of_what_it_is(self, tmp_path: Path) -> None:
+        assert codes(tmp_path, {"top/1/weights.bin": ""}) == ["R003"]
+        assert codes(tmp_path, {"top/config.pbtxt": "max_batch_size: 8"}) == ["M001"]
+
+    def test_a_very_deep_tree(self, tmp_path: Path) -> None:
+        deep = tmp_path
+        for _ in range(300):
+            deep = deep / "deeper"
+        deep.mkdir(parents=True)
+        assert [f.rule.code for f in check_repository(read_repository(tmp_path))] == ["R001"]
 
 
 class TestSuppression:
@@ -203,6 +215,27 @@ class TestSuppression:
         path = "top/config.pbtxt"
         other = made[path].replace("dynamic_batching { }", "dynamic_batching { }  # noqa: D001")
         assert codes(tmp_path, made | {path: other}) == ["D005"]
+
+    @pytest.mark.parametrize(
+        ("comment", "expected"),
+        [
+            ("# noqa: D005", []),
+            ("#NOQA:d005,V001", []),
+            ("# noqa: D0055", ["D005"]),
+            ("# noqa", ["D005"]),
+        ],
+    )
+    def test_how_it_may_be_written(self, tmp_path: Path, comment: str, expected: list[str]) -> None:
+        made = single(dynamic_batching=DynamicBatching())
+        path = "top/config.pbtxt"
+        line = made[path].replace("dynamic_batching { }", f"dynamic_batching {{ }} {comment}")
+        assert codes(tmp_path, made | {path: line}) == expected
+
+    def test_not_within_a_string(self, tmp_path: Path) -> None:
+        made = single()
+        path = "top/config.pbtxt"
+        named = made[path].replace('"top"', '"other # noqa: R004"')
+        assert codes(tmp_path, made | {path: named}) == ["R004"]
 
     def test_a_file(self, tmp_path: Path) -> None:
         made = without(single(), "top/1/") | {"top/1/x": ""}
@@ -329,7 +362,7 @@ class TestBls:
     def test_circles_through_declared_calls(self, tmp_path: Path) -> None:
         a = leaf("a", parameters={"bls_models": "top"})
         made = files(a, leaf("b"), ensemble(*CHAIN))
-        circles = [f for f in found(tmp_path, made) if f.rule.code == "E011"]
+        circles = [f for f in found(tmp_path, made) if f.rule.code == "B002"]
         assert [f.message for f in circles] == ["these models call each other: a → top → a"]
 
     def test_a_model_that_calls_itself(self, tmp_path: Path) -> None:
@@ -344,7 +377,7 @@ class TestBls:
                 for name, called in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"))
             )
         )
-        assert codes(tmp_path, made) == ["E011", "E011"]
+        assert codes(tmp_path, made) == ["B002", "B002"]
 
 
 def dali(**changes: object) -> ModelConfig:
@@ -442,6 +475,16 @@ class TestOnnx:
         graph.opset_import.append(helper.make_opsetid("somebodys", 1))
         onnx.save(graph, file)
         assert onnx_codes(tmp_path) == []
+
+    def test_an_input_with_a_value_of_its_own_may_be_left_out(self, tmp_path: Path) -> None:
+        onnx_model(tmp_path, ["batch", 4])
+        file = tmp_path / "top" / "1" / "model.onnx"
+        made = onnx.load(file)
+        made.graph.input.append(helper.make_tensor_value_info("W", TensorProto.FLOAT, [1]))
+        made.graph.initializer.append(helper.make_tensor("W", TensorProto.FLOAT, [1], [2.0]))
+        onnx.save(made, file)
+        assert onnx_codes(tmp_path) == []
+        assert onnx_codes(tmp_path, input=(X, Input("W", "TYPE_FP32", dims=(1,)))) == ["O004"]
 
     def test_a_damaged_file(self, tmp_path: Path) -> None:
         onnx_model(tmp_path, ["batch", 4])

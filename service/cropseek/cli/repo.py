@@ -81,7 +81,7 @@ def check(
     [bold]# noqa-file: E009[/bold] in the whole file.
     [bold]cropseek repo explain[/bold] lists the rules.
     """
-    from cropseek.triton.check import Options, Severity
+    from cropseek.triton.check import Options
 
     facts = Options(_version(triton_version), cores, gpus)
     findings: set[Finding] = set()
@@ -239,12 +239,16 @@ def build(
     repository = _described(description)
     if output.exists() and not (output.is_dir() and (force or not any(output.iterdir()))):
         raise InvalidInput(f"{output}: expected an empty folder, or --force to write over it")
-    written = repository.write(output)
+    try:
+        written = repository.write(output)
+    except (ValueError, TypeError, OSError) as error:  # ValueError: BuildError, ModelConfig's own
+        raise InvalidInput(f"{description}: {error}") from error
     findings, models = _check(output, None, Options(), as_json)
     if not as_json:
         made = counted(len(repository.models), "model")
         print(f"{made}, {counted(len(written), 'file')} in {output}")
         print(_said(findings, len(models)))
+    _exit(findings, fail_on)
 
 
 def _described(description: Path) -> Any:
@@ -346,11 +350,20 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
         color = "red" if finding.rule.severity is Severity.ERROR else "yellow"
         where = f"{_shown(finding.file)}:{finding.place.line}:{finding.place.column}"
         line = Text.assemble(
-            (where, "bold"), ": ", (finding.rule.code, color), f" {finding.message}"
+            (_printable(where), "bold"),
+            ": ",
+            (finding.rule.code, color),
+            f" {_printable(finding.message)}",
         )
         console.print(line, soft_wrap=True)
         if finding.remedy:
-            console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
+            remedy = Text(f"    {_printable(finding.remedy)}", style="dim")
+            console.print(remedy, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """Return a text on one line, without what a terminal would take for orders."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _said(findings: Collection[Finding], models: int) -> str:

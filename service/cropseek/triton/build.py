@@ -10,12 +10,14 @@
     search.output("VECTOR", found["VECTOR"])
     repository = Repository([embed, search])
 
-What is wired wrongly is refused where it is written. `cropseek repo build FILE.py -o DIR` writes
-the variable `repository` of a file; docs/examples/text_search.py is a whole one.
+Names, types, shapes and batches that do not fit are refused where they are written.
+`cropseek repo build FILE.py -o DIR` writes the variable `repository` of a file;
+docs/examples/text_search.py is a whole one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +36,7 @@ from cropseek.triton.config import (
 )
 
 Content = str | bytes | Path  # a file's text, its bytes, or the file it is a copy of
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # with others, stubs do not start
 _EMPTY_VERSION = "1/.gitkeep"  # a version folder must be there, even where nothing is in it
 
 
@@ -142,6 +145,7 @@ class Ensemble:
             t.name: self._wire(t.name, t.data_type, t.dims, max_batch_size) for t in inputs
         }
         self._outputs: list[Output] = []
+        self._handed_out: set[int] = set()
         self._steps: list[tuple[str, dict[str, Wire], dict[str, Wire]]] = []
 
     def __getitem__(self, name: str) -> Wire:
@@ -200,6 +204,11 @@ class Ensemble:
             raise BuildError(f"{self.name}: output {name!r} is an input; a step must make it")
         if name in self._wires or name in {output.name for output in self._outputs}:
             raise BuildError(f"{self.name}: {name!r} is the name of an input or output already")
+        if wire.number in self._handed_out:
+            raise BuildError(
+                f"{self.name}: a tensor is handed out under one name, not {name!r} too"
+            )
+        self._handed_out.add(wire.number)
         if name in self._names:  # an inner tensor gives way
             self._names[self._names.index(name)] = self._free_name("inner", name)
         self._names[wire.number] = name
@@ -252,8 +261,11 @@ class Repository:
         for name in names:
             if names.count(name) > 1:
                 raise BuildError(f"two models are called {name!r}")
-            if not name or name.startswith(".") or "/" in name or "\0" in name:
-                raise BuildError(f"a model's name is its folder's, which {name!r} cannot be")
+            if not _NAME.fullmatch(name):
+                raise BuildError(
+                    f"a model's name is its folder's: expected letters, digits, '_', '-' and '.', "
+                    f"got {name!r}"
+                )
 
     def files(self) -> Iterator[tuple[Path, Content]]:
         """Yield every file of the repository by its path there."""
@@ -261,22 +273,22 @@ class Repository:
             folder = Path(made.name)
             yield folder / "config.pbtxt", made.config.to_pbtxt()
             for profile, config in made.profiles.items():
+                if not _NAME.fullmatch(profile):
+                    raise BuildError(f"{made.name}: a profile cannot be called {profile!r}")
                 yield folder / "configs" / f"{profile}.pbtxt", config.to_pbtxt()
             for name, content in (made.files or {_EMPTY_VERSION: ""}).items():
                 yield folder / _inside(made.name, name), content
 
     def write(self, folder: Path) -> list[Path]:
-        """Write every file below a folder, over what is there; return their paths."""
-        written = []
-        for name, content in self.files():
-            path = folder / name
+        """Write every file below a folder, over what is there; return their paths.
+
+        Raises `BuildError` or `ValueError` before anything is written.
+        """
+        files = {folder / name: _as_bytes(name, content) for name, content in self.files()}
+        for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, str):
-                path.write_text(content, encoding="utf-8")
-            else:
-                path.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
-            written.append(path)
-        return written
+            path.write_bytes(content)
+        return list(files)
 
 
 def _inside(model_name: str, name: str) -> Path:
@@ -284,4 +296,15 @@ def _inside(model_name: str, name: str) -> Path:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise BuildError(f"{model_name}: expected a file in the model's folder, got {name!r}")
+    if path.parts[:1] in (("config.pbtxt",), ("configs",)):
+        raise BuildError(f"{model_name}: {name!r} is written from the configuration")
     return path
+
+
+def _as_bytes(name: Path, content: Content) -> bytes:
+    if isinstance(content, Path):
+        try:
+            return content.read_bytes()
+        except OSError as error:
+            raise BuildError(f"{name}: cannot copy {content}: {error.strerror}") from None
+    return content.encode() if isinstance(content, str) else content

@@ -301,6 +301,9 @@ class _Reader:
 
     def _field(self, block: Block) -> None:
         token = self._now
+        if token.kind == "string" and self._after == ":" and _is_map_of_strings(block.descriptor):
+            self._pair(block)
+            return
         if token.kind == "string" and self._after in _MARKS_AFTER_NAMES:
             name = token.text[1:-1]
             message = f"a field's name stands without quotes, got {shown(token.text)}"
@@ -333,6 +336,18 @@ class _Reader:
         elif is_guess:
             return False
         return True
+
+    def _pair(self, block: Block) -> None:
+        """Read a map's entry that is written as in JSON: its key before a colon, then its value."""
+        token = self._next()
+        assert block.descriptor is not None
+        key = token.text[1:-1]
+        message = f"an entry of a map is a key and a value, got {shown(token.text)}: …"
+        self._fault(token.place, message, f'key: "{shown(key)}" value: …', Kind.MAP_ENTRY)
+        wanted = _Field("value", block.descriptor.fields_by_name["value"], token.place)
+        block.fields.setdefault("key", []).append(Entry(key, token.place, token.place))
+        block.fields.setdefault("value", []).extend(self._values(wanted))
+        self._take(",", ";")
 
     def _no_field(self, block: Block) -> None:
         """Pass over what stands where a field should begin."""
@@ -604,6 +619,14 @@ class _Reader:
             message = f"{wanted.name}: {wrong} is no escape sequence"
             self._fault(token.place, message, r"a backslash itself is written \\")
         return raw
+
+
+def _is_map_of_strings(descriptor: Descriptor | None) -> bool:
+    return (
+        descriptor is not None
+        and bool(descriptor.GetOptions().map_entry)
+        and descriptor.fields_by_name["key"].type == FieldDescriptor.TYPE_STRING
+    )
 
 
 def _form(wanted: _Field) -> str:

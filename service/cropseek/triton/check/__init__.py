@@ -50,7 +50,11 @@ __all__ = [
     "read_repository",
 ]
 
-_NOQA = re.compile(r"#\s*noqa(?P<file>-file)?\s*:\s*(?P<codes>[A-Z]\d{3}(?:[\s,]+[A-Z]\d{3})*)")
+_NOQA = re.compile(
+    r"#\s*noqa(?P<file>-file)?\s*:\s*(?P<codes>[A-Z]\d{3}\b(?:[\s,]+[A-Z]\d{3}\b)*)",
+    re.IGNORECASE | re.ASCII,
+)
+_STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,11 @@ Suppressions = dict[int | None, frozenset[str]]  # codes by line; None: of the w
 
 def _suppressions(text: str) -> Suppressions:
     found: Suppressions = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _NOQA.search(line)
+    for number, line in enumerate(text.split("\n"), 1):  # lines as the reader counts them
+        match = _NOQA.search(_STRING.sub('""', line))
         if match:
             key = None if match["file"] else number
-            codes = frozenset(re.split(r"[\s,]+", match["codes"]))
+            codes = frozenset(re.split(r"[\s,]+", match["codes"].upper()))
             found[key] = found.get(key, frozenset()) | codes
     return found
 

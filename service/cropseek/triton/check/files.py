@@ -71,7 +71,7 @@ def version_findings(model: Model) -> Iterator[Finding]:
         yield model.finding("V001", (), "no version folder", f"mkdir {model.folder / '1'}")
     wanted = _model_files(model)
     for version in model.served_versions:
-        if wanted and not set(wanted) & model.versions[version]:
+        if wanted and not any(_is_there(model, version, name) for name in wanted):
             yield model.finding(
                 "V003",
                 ("default_model_filename",)
@@ -82,6 +82,12 @@ def version_findings(model: Model) -> Iterator[Finding]:
             )
 
 
+def _is_there(model: Model, version: int, name: str) -> bool:
+    if model.backend == "python":  # a source is a file, where others' models may be folders
+        return (model.folder / str(version) / name).is_file()
+    return (model.folder / str(version) / name).exists()
+
+
 def _visible(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if not name.startswith((".", "__")))
 
@@ -90,15 +96,16 @@ def _model_files(model: Model) -> tuple[str, ...]:
     """Return the files of which a version needs one; none if that is not known."""
     named = model.config.default_model_filename
     default = _TENSORFLOW.get(model.config.platform or "", DEFAULT_FILES.get(model.backend, ()))
-    if named and model.backend != "ensemble" and "/" not in named:
-        return (named,)
-    return () if named else default
+    if model.backend == "ensemble":
+        return ()
+    return (named,) if named else default
 
 
 def label_findings(model: Model) -> Iterator[Finding]:
     """Yield label files that are not there."""
     for number, output in enumerate(model.config.output):
-        if output.label_filename and not (model.folder / output.label_filename).is_file():
+        name = (output.label_filename or "").lstrip("/")  # the server looks in the folder anyhow
+        if name and not (model.folder / name).is_file():
             yield model.finding(
                 "T009",
                 ("output", number, "label_filename"),

@@ -26,6 +26,10 @@ def backend_findings(model: Model) -> Iterator[Finding]:
         yield model.finding(
             "M002", ("backend",), 'there is no backend "ensemble"', 'platform: "ensemble"'
         )
+    elif config.platform == "ensemble" and config.backend:
+        yield model.finding(
+            "M002", ("backend",), f"an ensemble with the backend {config.backend!r}", "remove it"
+        )
     elif config.platform and config.platform not in PLATFORM_BACKENDS and not config.backend:
         yield model.finding(
             "M002",
@@ -113,7 +117,9 @@ def _reshape(
     dims, shape = tensor.dims, tensor.reshape.shape
     where = (*path, "reshape")
     wrong = f"{title}: dims {shapes.text(dims)} cannot become {shapes.text(shape)}"
-    if any(dim == 0 or dim < -1 for dim in shape):
+    if not shape and model.max_batch_size == 0:
+        yield model.finding("T006", where, f"{title}: an empty reshape without batching")
+    elif any(dim == 0 or dim < -1 for dim in shape):
         yield model.finding("T005", where, f"{title}: a dim is -1 or at least 1, in reshape too")
     elif dims.count(-1) != shape.count(-1):
         yield model.finding("T006", where, wrong, "keep as many -1 as in dims")
@@ -184,11 +190,10 @@ def scheduling_findings(model: Model) -> Iterator[Finding]:
 def _preferred(model: Model, path: FieldPath, sizes: Sequence[int]) -> Iterator[Finding]:
     limit = model.max_batch_size
     for number, size in enumerate(sizes):
-        if size < 1 or (limit is not None and limit > 0 and size > limit):
+        if size < 1 or (limit is not None and size > limit):
+            expected = f"1 to {limit}" if limit else "none without max_batch_size"
             yield model.finding(
-                "D001",
-                (*path, number),
-                f"preferred_batch_size: expected 1 to {limit or 'max_batch_size'}, got {size}",
+                "D001", (*path, number), f"preferred_batch_size: expected {expected}, got {size}"
             )
 
 
@@ -208,7 +213,7 @@ def _priorities(model: Model) -> Iterator[Finding]:
             (*at, "default_priority_level" if default is not None else "priority_levels"),
             f"default_priority_level: expected 1 to {levels}, got {default or 0}",
         )
-    for level in batching.priority_queue_policy:
+    for level in batching.priority_queue_policy if levels else ():
         if not 1 <= level <= levels:
             yield model.finding(
                 "D003",
@@ -216,8 +221,8 @@ def _priorities(model: Model) -> Iterator[Finding]:
                 f"priority_queue_policy: expected a level from 1 to {levels}, got {level}",
             )
     if batching.preserve_ordering:
-        policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
-        delays = any(policy and policy.timeout_action == "DELAY" for policy in policies)
+        default_policy = batching.default_queue_policy
+        delays = default_policy is not None and default_policy.timeout_action == "DELAY"
         if levels > 1 or delays:
             reason = f"{levels} priority levels" if levels > 1 else "timeout_action DELAY"
             yield model.finding(
@@ -266,9 +271,9 @@ def _one_group(
 ) -> Iterator[Finding]:
     if (group.count or 0) < 0:
         yield model.finding("D012", (*at, "count"), f"count: expected 1 or more, got {group.count}")
-    if group.kind == "KIND_CPU" and group.gpus:
+    if group.kind in ("KIND_CPU", "KIND_MODEL") and group.gpus:
         yield model.finding(
-            "D008", (*at, "gpus"), "KIND_CPU with a list of GPUs", "remove gpus, or KIND_GPU"
+            "D008", (*at, "gpus"), f"{group.kind} with a list of GPUs", "remove gpus, or KIND_GPU"
         )
     if gpus is None or group.kind == "KIND_CPU":
         return
@@ -298,8 +303,8 @@ def ensemble_findings(model: Model) -> Iterator[Finding]:
     for kind, tensors in (("input", config.input), ("output", config.output)):
         if not tensors:
             yield model.finding("M004", (kind,), f"an ensemble without {kind}s")
-    for name in ("dynamic_batching", "sequence_batching", "instance_group"):
-        if getattr(config, name):
+    for name in ("dynamic_batching", "sequence_batching", "instance_group", "optimization"):
+        if getattr(config, name) not in (None, ()):
             yield model.finding(
                 "D002", (name,), f"{name} on an ensemble", f"put {name} on its members"
             )

@@ -19,8 +19,9 @@ def onnx_findings(model: Model) -> Iterator[Finding]:
         return
     name = model.config.default_model_filename or "model.onnx"
     for version in model.served_versions:
-        if name in model.versions[version]:
-            yield from _file(model, model.folder / str(version) / name)
+        file = model.folder / str(version) / name
+        if file.is_file():
+            yield from _file(model, file)
 
 
 def _file(model: Model, file: Path) -> Iterator[Finding]:
@@ -60,7 +61,7 @@ def _side(
         yield from _tensor(model, at, tensor, there[tensor.name])
     if kind == "input":
         names = {tensor.name for tensor in written}
-        for missing in (name for name in there if name not in names):
+        for missing in (t.name for t in graph if t.name not in names and not t.is_optional):
             yield model.finding(
                 "O002", (kind,), f"the graph needs the input {missing!r}, which is not listed"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cropseek.triton.check.shapes import Dims
 
@@ -31,11 +32,15 @@ class NotOnnx(ValueError):
 
 @dataclass(frozen=True)
 class GraphTensor:
-    """An input or output of a graph; `dims` with the batch dimension, None if it has no shape."""
+    """An input or output of a graph; `dims` with the batch dimension, None if not known.
+
+    A graph may leave an input out that it has a value for: then it `is_optional`.
+    """
 
     name: str
     data_type: str
     dims: Dims | None
+    is_optional: bool = False
 
 
 def read_graph(file: Path) -> tuple[list[GraphTensor], list[GraphTensor]] | None:
@@ -57,11 +62,12 @@ def read_graph(file: Path) -> tuple[list[GraphTensor], list[GraphTensor]] | None
         raise NotOnnx("it is no ONNX model, or a damaged one") from None
     except Exception:  # ONNX Runtime's own errors share no base class
         return None
-    return [_tensor(t) for t in session.get_inputs()], [_tensor(t) for t in session.get_outputs()]
+    inputs = [_tensor(t) for t in session.get_inputs()]
+    inputs += [_tensor(t, is_optional=True) for t in session.get_overridable_initializers()]
+    return inputs, [_tensor(t) for t in session.get_outputs()]
 
 
-def _tensor(argument: object) -> GraphTensor:
-    shape = getattr(argument, "shape", None)
-    dims = None if shape is None else tuple(d if isinstance(d, int) else -1 for d in shape)
-    name, kind = getattr(argument, "name"), getattr(argument, "type")  # noqa: B009
-    return GraphTensor(name, _TYPES.get(kind, ""), dims)
+def _tensor(argument: Any, *, is_optional: bool = False) -> GraphTensor:
+    # ONNX Runtime says [] of a scalar and of a tensor without a shape.
+    dims = tuple(dim if isinstance(dim, int) else -1 for dim in argument.shape) or None
+    return GraphTensor(argument.name, _TYPES.get(argument.type, ""), dims, is_optional)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 
 from cropseek.triton.check.findings import Finding
@@ -180,13 +180,24 @@ def profiles_of(root: Path) -> list[str | None]:
 def read_repository(root: Path, profile: str | None = None) -> Repository:
     """Read a repository as a server with `--model-config-name=profile` would find it."""
     repository = Repository(root, profile)
+    strays = []
     for folder in _model_folders(root, repository.findings):
+        told = len(repository.findings)
         model = _read_model(folder, profile, repository.findings)
         if model is not None:
             repository.models[model.name] = model
-    if not repository.models and not repository.findings:
+        elif len(repository.findings) == told:
+            strays.append(folder)
+    if repository.models:
+        repository.findings += [_stray(folder) for folder in strays]
+    elif not repository.findings:
         repository.findings.append(_nothing_here(root))
     return repository
+
+
+def _stray(folder: Path) -> Finding:
+    said = "a folder that is no model: a server that loads every model refuses to start"
+    return Finding(RULES["R006"], "", folder, Place(1, 1), said, "move it out of the repository")
 
 
 def _nothing_here(root: Path) -> Finding:
@@ -196,11 +207,19 @@ def _nothing_here(root: Path) -> Finding:
 
 
 def _nearby_repository(root: Path) -> Path | None:
-    """Return a repository further down, if there is one among the first folders looked at."""
-    for folder, folders, files in islice(os.walk(root), _MAX_FOLDERS_LOOKED_AT):
-        folders.sort()
-        if CONFIG in files:
-            return Path(folder).parent
+    """Return the nearest repository further down, if there is one among the first folders."""
+    waiting = deque([root])
+    for _ in range(_MAX_FOLDERS_LOOKED_AT):
+        if not waiting:
+            return None
+        folder = waiting.popleft()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        if any(entry.name == CONFIG for entry in entries):
+            return folder.parent
+        waiting.extend(folder / e.name for e in entries if e.is_dir(follow_symlinks=False))
     return None
 
 
@@ -219,8 +238,6 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
         return []
     folders = []
     for entry in entries:
-        if entry.name.startswith("."):
-            continue
         try:
             entry.stat()
             if entry.is_dir():
@@ -315,7 +332,8 @@ def _versions(
     for entry in entries:
         if not entry.name[:1].isdigit() or not entry.is_dir():
             continue
-        if entry.name.isdecimal() and entry.name.isascii() and not entry.name.startswith("0"):
+        name = entry.name
+        if name.isdecimal() and name.isascii() and (name == "0" or not name.startswith("0")):
             versions[int(entry.name)] = frozenset(os.listdir(entry.path))
         else:
             ignored.append(entry.name)

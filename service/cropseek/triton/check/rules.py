@@ -58,6 +58,12 @@ _TABLE = (
         _W,
         "config.pbtxt belongs beside the version folders; inside one the server does not read it.",
     ),
+    (
+        "R006",
+        "stray-folder",
+        _E,
+        "The server takes every folder of a repository for a model, hidden ones too.",
+    ),
     # M: one model
     ("M001", "no-backend", _E, "Neither `backend` nor `platform` says what runs the model."),
     (
@@ -65,7 +71,7 @@ _TABLE = (
         "wrong-platform",
         _E,
         "The server knows a fixed set of platforms, and each belongs to one backend. An ensemble "
-        'is `platform: "ensemble"`; there is no backend of that name.',
+        'is `platform: "ensemble"` without a backend; there is none of that name.',
     ),
     (
         "M003",
@@ -85,9 +91,19 @@ _TABLE = (
     ("T001", "tensor-name", _E, "A tensor without a name cannot be sent or asked for."),
     ("T002", "tensor-twice", _E, "Two inputs, or two outputs, of one model share a name."),
     ("T003", "tensor-type", _E, "A tensor needs a `data_type`."),
-    ("T004", "no-dims", _E, "A tensor needs `dims`; a scalar is `dims: [ 1 ]` with a `reshape`."),
+    (
+        "T004",
+        "no-dims",
+        _E,
+        "A tensor needs `dims`; with batching a scalar is `dims: [ 1 ]` and an empty `reshape`.",
+    ),
     ("T005", "wrong-dims", _E, "A dimension is 1 or more, or -1 for any."),
-    ("T006", "reshape", _E, "A reshape must keep the number of elements."),
+    (
+        "T006",
+        "reshape",
+        _E,
+        "A reshape keeps the number of elements; an empty one, for a scalar, needs batching.",
+    ),
     ("T007", "format", _E, "FORMAT_NCHW and FORMAT_NHWC are for three dims."),
     (
         "T008",
@@ -133,7 +149,7 @@ _TABLE = (
     ("E008", "two-producers", _E, "A tensor of an ensemble is written once."),
     ("E009", "type-mismatch", _E, "Producer and consumer of a tensor differ in data type."),
     ("E010", "shape-mismatch", _E, "Producer and consumer of a tensor differ in shape."),
-    ("E011", "cycle", _E, "Models that wait for each other never begin."),
+    ("E011", "cycle", _E, "Steps, or ensembles, that wait for each other never begin."),
     (
         "E012",
         "batch-size",
@@ -158,6 +174,13 @@ _TABLE = (
     ("E016", "member-version", _E, "A step pins a version of its model that is not served."),
     # B: calls from Python models, declared in the parameter `bls_models`
     ("B001", "absent-callee", _E, "`bls_models` names a model that is not in the repository."),
+    (
+        "B002",
+        "call-circle",
+        _W,
+        "A model that waits for another's answer takes no requests meanwhile: a circle of calls "
+        "waits for ever, unless there are instances left and the recursion ends.",
+    ),
     # D: scheduling
     (
         "D001",
@@ -169,7 +192,7 @@ _TABLE = (
         "D002",
         "batcher-on-ensemble",
         _E,
-        "An ensemble has no batcher and no instances of its own: its members have.",
+        "An ensemble has no batcher, instances or optimization of its own: its members have.",
     ),
     ("D003", "priority-level", _E, "A priority level lies between 1 and `priority_levels`."),
     (
@@ -197,7 +220,7 @@ _TABLE = (
         _W,
         "More instances than there are cores wait for each other and take memory.",
     ),
-    ("D008", "instance-group", _E, "A list of GPUs is for KIND_GPU and KIND_AUTO."),
+    ("D008", "instance-group", _E, "A list of GPUs is for KIND_GPU and KIND_AUTO only."),
     ("D009", "cache-decoupled", _E, "Answers of a decoupled model cannot be cached."),
     (
         "D010",

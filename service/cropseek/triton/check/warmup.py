@@ -69,14 +69,14 @@ def _fits(
 
 def _data(model: Model, path: FieldPath, name: str, data: WarmupInput) -> Iterator[Finding]:
     if data.input_data_file is not None:
-        file = model.folder / "warmup" / data.input_data_file
+        file = model.folder / "warmup" / data.input_data_file.lstrip("/")
         if not file.is_file():
             yield model.finding(
                 "W005",
                 (*path, "input_data_file"),
                 f"warm-up of {name!r}: no file warmup/{data.input_data_file} in the model's folder",
             )
-    elif not data.zero_data and not data.random_data:
+    elif data.zero_data is None and data.random_data is None:
         yield model.finding(
             "W005",
             path,

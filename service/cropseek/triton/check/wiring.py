@@ -7,7 +7,8 @@ written and read: an input or output of a member, or of the ensemble itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
@@ -17,6 +18,7 @@ from cropseek.triton.check.repository import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output, Step
 
+_MOST_LISTED = 10
 Models = Mapping[str, Model]
 Side = Literal["input", "output"]
 
@@ -34,7 +36,6 @@ class Port:
     key: str
     tensor: Input | Output | None
     batches: int | None
-    backend: str
     path: FieldPath
 
 
@@ -72,7 +73,7 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
     for number, tensor in enumerate(ensemble.config.input):
         if tensor.name:
             path: FieldPath = ("input", number)
-            port = Port(ensemble.name, None, tensor.name, tensor, batches, "ensemble", path)
+            port = Port(ensemble.name, None, tensor.name, _inside(tensor), batches, path)
             wire(tensor.name).producers.append(port)
     for number, step in enumerate(steps_of(ensemble)):
         member = models.get(step.model_name or "")
@@ -83,19 +84,24 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
     for number, output in enumerate(ensemble.config.output):
         if output.name:
             path = ("output", number)
-            port = Port(ensemble.name, None, output.name, output, batches, "ensemble", path)
+            port = Port(ensemble.name, None, output.name, _inside(output), batches, path)
             wire(output.name).consumers.append(port)
     return wires
+
+
+def _inside(tensor: Input | Output) -> Input | Output:
+    """Return an ensemble's own tensor as its steps see it: in its reshaped form."""
+    return replace(tensor, dims=tensor.reshape.shape) if tensor.reshape is not None else tensor
 
 
 def _member_port(member: Model | None, step: Step, number: int, side: Side, key: str) -> Port:
     path: FieldPath = ("ensemble_scheduling", "step", number, f"{side}_map", key)
     if member is None:
-        return Port(step.model_name or "", number, key, None, None, "", path)
+        return Port(step.model_name or "", number, key, None, None, path)
     tensor = (named(getattr(member.config, side)) or {}).get(key)
     if tensor is None and side == "input":
         tensor = _meant(member, step, key)
-    return Port(member.name, number, key, tensor, member.max_batch_size, member.backend, path)
+    return Port(member.name, number, key, tensor, member.max_batch_size, path)
 
 
 def _meant(member: Model, step: Step, key: str) -> Input | Output | None:
@@ -127,24 +133,19 @@ def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
     for number, step in enumerate(steps_of(ensemble)):
         yield from _step(ensemble, models, number, step)
     wires = wires_of(ensemble, models)
-    rowwise: dict[int, Port] = {}  # steps whose model takes single rows of the ensemble's batches
+    limits: dict[int, str] = {}  # why not every batch fits a step's model; one reason is enough
     for wire in wires.values():
         yield from _ends(ensemble, wire)
         for producer, consumer in _pairs(wire):
             yield from _types(ensemble, wire, producer, consumer)
-            single = consumer if consumer.batches == 0 else producer
-            if ensemble.max_batch_size and _only_rows_fit(producer, consumer):
-                assert single.step is not None  # the ensemble itself batches
-                rowwise[single.step] = single
-            else:
-                yield from _shapes(ensemble, wire, producer, consumer)
-    for number, port in sorted(rowwise.items()):
+            yield from _shapes(ensemble, wire, producer, consumer)
+            limits |= _limit(ensemble, producer, consumer)
+    for number, said in sorted(limits.items()):
         yield ensemble.finding(
             "E012",
             ("ensemble_scheduling", "step", number),
-            f"the ensemble takes batches of {ensemble.max_batch_size}, its member "
-            f"{port.model!r} takes none",
-            f"max_batch_size in {port.model!r}, or 0 here and dims with the batch dimension",
+            said,
+            "give it max_batch_size, or a first dim of -1 without it",
         )
     yield from _data_cycle(ensemble, wires)
 
@@ -155,7 +156,7 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
         yield ensemble.finding("E014", at, f"step {number + 1} names no model", 'model_name: "…"')
         return
     for side in ("input_map", "output_map"):
-        if not getattr(step, side):
+        if not getattr(step, side) and (*at, side) not in ensemble.read.places:
             yield ensemble.finding(
                 "E014", at, f"step {step.model_name!r} has no {side}", f"{side} {{ key value }}"
             )
@@ -167,24 +168,31 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
             "E001",
             (*at, "model_name"),
             f"there is no model {step.model_name!r}",
-            f"models: {', '.join(sorted(set(models) - {ensemble.name})) or 'none'}",
+            _models(step.model_name, models, but=ensemble.name),
         )
         return
     yield from _keys(ensemble, at, step, member)
     yield from _batch_size(ensemble, at, member)
-    version = step.model_version
-    if version is not None and version > 0 and version not in member.served_versions:
+    version = step.model_version or 0
+    if version != -1 and version not in member.served_versions:
         served = ", ".join(map(str, member.served_versions)) or "none"
+        left_out = " (which model_version is if left out)" if step.model_version is None else ""
         yield ensemble.finding(
             "E016",
             (*at, "model_version"),
-            f"version {version} of {member.name!r} is not served",
-            f"served: {served}; -1 is the newest",
+            f"version {version}{left_out} of {member.name!r} is not served",
+            f"model_version: -1 for the newest; served: {served}",
         )
 
 
+def _listed(member: Model, side: Side) -> dict[str, Input | Output] | None:
+    """Return a member's tensors; none of a model that lists none and that nothing completes."""
+    tensors = getattr(member.config, side)
+    return {} if not tensors and not member.is_completed else named(tensors)
+
+
 def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
-    inputs, outputs = named(member.config.input), named(member.config.output)
+    inputs, outputs = _listed(member, "input"), _listed(member, "output")
     if inputs is not None:
         for key in _unknown(inputs, step):
             yield ensemble.finding(
@@ -221,6 +229,17 @@ def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator
                     f"the DALI model {member.name!r} has an output {name!r} that is not mapped",
                     f'output_map {{ key: "{name}" value: "…" }}, and read it or hand it out',
                 )
+
+
+def _models(meant: str, models: Models, but: str) -> str:
+    """Return which models there are, those first that are called much as the one meant."""
+    others = sorted(set(models) - {but})
+    near = get_close_matches(meant, others, 3)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    if len(others) > _MOST_LISTED:
+        return f"models: {', '.join(others[:_MOST_LISTED])} and {len(others) - _MOST_LISTED} more"
+    return f"models: {', '.join(others) or 'none'}"
 
 
 def described(tensor: Input | Output) -> str:
@@ -359,13 +378,26 @@ def _fit_in_full(one: Port, other: Port) -> bool:
     )
 
 
-def _only_rows_fit(one: Port, other: Port) -> bool:
-    """Return whether one end batches, the other does not, and only a batch's rows fit between."""
-    assert one.tensor is not None
-    assert other.tensor is not None
-    if one.batches is None or other.batches is None or bool(one.batches) == bool(other.batches):
-        return False
-    return shapes.fit(one.tensor.dims, other.tensor.dims) and not _fit_in_full(one, other)
+def _limit(ensemble: Model, producer: Port, consumer: Port) -> dict[int, str]:
+    """Return why not every batch passes where one end batches and the other is one whole tensor."""
+    if producer.batches is None or consumer.batches is None:
+        return {}
+    if bool(producer.batches) == bool(consumer.batches):
+        return {}
+    whole, batching = sorted((producer, consumer), key=lambda port: bool(port.batches))
+    assert whole.tensor is not None
+    in_full = _fit_in_full(producer, consumer)
+    rows = whole.tensor.dims[0] if in_full else 1
+    if rows > (batching.batches or 0):
+        step = batching.step if batching.step is not None else whole.step
+        said = f"{rows} rows are written out in dims, batches are of {batching.batches} at most"
+        return {step: said} if step is not None else {}
+    size = ensemble.max_batch_size or 0
+    if size > 1 and rows != -1 and whole.step is not None:
+        takes = f"of exactly {rows}" if in_full else "none"
+        said = f"the ensemble takes batches of {size}, its member {whole.model!r} takes {takes}"
+        return {whole.step: said}
+    return {}
 
 
 def _shape_text(port: Port) -> str:
@@ -420,14 +452,14 @@ def call_findings(models: Models) -> Iterator[Finding]:
                     "B001",
                     ("parameters", "bls_models"),
                     f"it calls {name!r}, which is not in the repository",
-                    f"models: {', '.join(sorted(set(models) - {model.name})) or 'none'}",
+                    _models(name, models, but=model.name),
                 )
     for cycle in cycles(calls):
         model = models[cycle[0]]
         path: FieldPath = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
-        yield model.finding(
-            "E011", path, f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
-        )
+        by_bls = any(models[name].calls for name in cycle)
+        said = f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
+        yield model.finding("B002" if by_bls else "E011", path, said)
 
 
 def cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
