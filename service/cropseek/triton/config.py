@@ -87,7 +87,7 @@ class SecondaryDevice:
 @message_class(pb.ModelInstanceGroup)
 @dataclass(frozen=True)
 class InstanceGroup:
-    """How many instances of a model run on what; `count` is per GPU."""
+    """How many instances of a model run on what; `count` is of each GPU, with KIND_GPU."""
 
     name: str | None = None
     kind: InstanceKind | None = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -59,7 +60,7 @@ class Place(NamedTuple):
     column: int
 
 
-class Kind:
+class Kind(Enum):
     """What kind of fault a `Fault` is; the checker gives each its rule code."""
 
     SYNTAX = "syntax"
@@ -73,7 +74,7 @@ class Kind:
 class Fault:
     """Something that is not right in a text: what, where, and what to write instead."""
 
-    kind: str
+    kind: Kind
     place: Place
     message: str
     remedy: str = ""
@@ -249,7 +250,9 @@ class _Reader:
         place, indent = self._now.place, self._now.indent
         return place.column == indent <= opener.indent and self._at_field()
 
-    def _fault(self, place: Place, message: str, remedy: str = "", kind: str = Kind.SYNTAX) -> None:
+    def _fault(
+        self, place: Place, message: str, remedy: str = "", kind: Kind = Kind.SYNTAX
+    ) -> None:
         self.faults.append(Fault(kind, place, message, remedy))
 
     # Blocks and their fields

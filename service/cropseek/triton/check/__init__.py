@@ -6,10 +6,11 @@ auto-completion is not held to them, and files of unknown backends are not looke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cropseek.triton.check.backend import backend_findings, ensemble_findings
+from cropseek.triton.check.calls import call_findings, member_findings
 from cropseek.triton.check.files import (
     config_findings,
     dali_findings,
@@ -17,25 +18,17 @@ from cropseek.triton.check.files import (
     version_findings,
 )
 from cropseek.triton.check.findings import Finding, Rule, Severity
-from cropseek.triton.check.model import (
-    backend_findings,
-    ensemble_findings,
-    instance_findings,
-    scheduling_findings,
-    tensor_findings,
-)
+from cropseek.triton.check.model import Model
 from cropseek.triton.check.onnx import onnx_findings
-from cropseek.triton.check.repository import (
-    Model,
-    Repository,
-    profiles_of,
-    read_repository,
-    text_findings,
-)
+from cropseek.triton.check.repository import Repository, profiles_of, read_repository
 from cropseek.triton.check.rules import RULES
+from cropseek.triton.check.scheduling import instance_findings, scheduling_findings
+from cropseek.triton.check.suppression import is_suppressed, suppressions
+from cropseek.triton.check.syntax import text_findings
+from cropseek.triton.check.tensors import tensor_findings
 from cropseek.triton.check.versions import newer_findings
 from cropseek.triton.check.warmup import warmup_findings
-from cropseek.triton.check.wiring import call_findings, member_findings, wiring_findings
+from cropseek.triton.check.wiring import wiring_findings
 
 __all__ = [
     "RULES",
@@ -49,12 +42,6 @@ __all__ = [
     "profiles_of",
     "read_repository",
 ]
-
-_NOQA = re.compile(
-    r"#\s*noqa(?P<file>-file)?\s*:\s*(?P<codes>[A-Z]\d{3}\b(?:[\s,]+[A-Z]\d{3}\b)*)",
-    re.IGNORECASE | re.ASCII,
-)
-_STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 
 
 @dataclass(frozen=True)
@@ -78,8 +65,8 @@ def check_repository(repository: Repository, options: Options | None = None) -> 
         findings += wiring_findings(model, repository.models)
     findings += member_findings(repository.models)
     findings += call_findings(repository.models)
-    suppressed = {model.file: _suppressions(model.text) for model in repository.models.values()}
-    kept = [f for f in findings if not _is_suppressed(f, suppressed.get(f.file))]
+    suppressed = {model.file: suppressions(model.text) for model in repository.models.values()}
+    kept = [f for f in findings if not is_suppressed(f, suppressed.get(f.file))]
     return sorted(kept, key=lambda f: (str(f.file), f.place, f.rule.code, f.message))
 
 
@@ -98,24 +85,3 @@ def _about(model: Model, options: Options) -> Iterator[Finding]:
     yield from onnx_findings(model)
     if options.triton_version is not None:
         yield from newer_findings(model, options.triton_version)
-
-
-Suppressions = dict[int | None, frozenset[str]]  # codes by line; None: of the whole file
-
-
-def _suppressions(text: str) -> Suppressions:
-    found: Suppressions = {}
-    for number, line in enumerate(text.split("\n"), 1):  # lines as the reader counts them
-        match = _NOQA.search(_STRING.sub('""', line))
-        if match:
-            key = None if match["file"] else number
-            codes = frozenset(re.split(r"[\s,]+", match["codes"].upper()))
-            found[key] = found.get(key, frozenset()) | codes
-    return found
-
-
-def _is_suppressed(finding: Finding, suppressions: Suppressions | None) -> bool:
-    if not suppressions:
-        return False
-    codes = suppressions.get(None, frozenset()) | suppressions.get(finding.place.line, frozenset())
-    return finding.rule.code in codes

@@ -6,13 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import (
-    CONFIG,
-    PROFILES,
-    Model,
-    Unreadable,
-    text_of,
-)
+from cropseek.triton.check.model import Model
+from cropseek.triton.check.repository import CONFIG, PROFILES
+from cropseek.triton.check.text_file import Unreadable, text_of
 from cropseek.triton.config import read_pbtxt
 
 # What a backend loads from a version folder unless the configuration names another; any of them.

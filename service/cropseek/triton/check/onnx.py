@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.model import Model
 from cropseek.triton.check.onnx_file import GraphTensor, NotOnnx, read_graph
-from cropseek.triton.check.repository import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output
 

@@ -1,155 +1,29 @@
-"""A model repository as it lies on disk: folders, files and configurations, read once."""
+"""A model repository as it lies on disk: which folders are models, read once."""
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections import deque
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.model import Model
 from cropseek.triton.check.rules import RULES
-from cropseek.triton.check.source import Source
-from cropseek.triton.codec import FieldPath
-from cropseek.triton.config import ModelConfig, Read, read_pbtxt
-from cropseek.triton.pbtxt import Fault, Kind, Place
+from cropseek.triton.check.text_file import Unreadable, text_of, why_unreadable
+from cropseek.triton.config import read_pbtxt
+from cropseek.triton.pbtxt import Place
 
 CONFIG = "config.pbtxt"
+
+
 PROFILES = "configs"
-BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
-_MAX_TEXT_BYTES = 16 * 2**20
+
+
 _MAX_FOLDERS_LOOKED_AT = 2000
-_CODES = {
-    Kind.SYNTAX: "S001",
-    Kind.UNKNOWN_FIELD: "S002",
-    Kind.VALUE: "S003",
-    Kind.REPEATED: "S004",
-    Kind.MAP_ENTRY: "S005",
-}
+
+
 _NO_CONFIG, _ = read_pbtxt("")
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model's folder: what lies in it, and its configuration as far as it was understood.
-
-    `config_file` is None if there is none; `versions` has the names in each version folder;
-    `ignored` are folders that look like versions and are none.
-    """
-
-    name: str
-    folder: Path
-    config_file: Path | None
-    text: str
-    read: Read
-    versions: Mapping[int, frozenset[str]]
-    ignored: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    is_readable: bool = True  # whether the configuration, if there is one, is text
-
-    @property
-    def config(self) -> ModelConfig:
-        """The configuration; empty if there is none."""
-        return self.read.config
-
-    @property
-    def file(self) -> Path:
-        """Where a finding about this model is shown."""
-        return self.config_file or self.folder
-
-    @cached_property
-    def backend(self) -> str:
-        """What runs it: "ensemble", a backend's name, or "" if nothing says so.
-
-        A folder called `name.backend` says it too.
-        """
-        return backend_of(self.config) or self.name.rpartition(".")[2] * ("." in self.name)
-
-    @cached_property
-    def served_versions(self) -> tuple[int, ...]:
-        """The versions that its policy serves, of those that exist."""
-        policy = self.config.version_policy
-        existing = sorted(self.versions)
-        if policy is not None and policy.specific is not None:
-            return tuple(v for v in existing if v in policy.specific.versions)
-        if policy is not None and policy.all is not None:
-            return tuple(existing)
-        newest = (policy.latest.num_versions if policy and policy.latest else None) or 1
-        return tuple(existing[-newest:])
-
-    @cached_property
-    def is_completed(self) -> bool:
-        """Whether the server, or the model itself, completes what the configuration leaves out."""
-        if self.config_file is None or not self.is_readable or self.backend in _SELF_DESCRIBING:
-            return True
-        return self.source.completes
-
-    @cached_property
-    def max_batch_size(self) -> int | None:
-        """The batch size; None if it may be completed."""
-        written = self.config.max_batch_size
-        return None if written is None and self.is_completed else written or 0
-
-    @cached_property
-    def source(self) -> Source:
-        """What the source of a Python model that is served shows; nothing for another model."""
-        if self.backend != "python":
-            return Source()
-        for version in self.served_versions:
-            file = self.folder / str(version) / (self.config.default_model_filename or "model.py")
-            try:
-                return Source.of(text_of(file))
-            except (Unreadable, SyntaxError, ValueError, RecursionError):
-                continue
-        return Source()
-
-    @cached_property
-    def calls(self) -> tuple[str, ...]:
-        """The models that it says it calls by BLS."""
-        names = self.config.parameters.get(BLS_PARAMETER, "").split(",")
-        return tuple(name.strip() for name in names if name.strip())
-
-    @property
-    def calls_models(self) -> bool:
-        """Whether it calls other models: it says so, or its source makes requests."""
-        return bool(self.calls) or self.source.makes_requests
-
-    def finding(
-        self,
-        code: str,
-        field_path: FieldPath,
-        message: str,
-        remedy: str = "",
-        tensor: str | None = None,
-    ) -> Finding:
-        """Return a finding about a field of the configuration."""
-        place = self.read.place(field_path)
-        return Finding(
-            RULES[code], self.name, self.file, place, message, remedy, field_path, tensor
-        )
-
-
-# Backends that complete a configuration from the model file, as their documentation says.
-_SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil")
-PLATFORM_BACKENDS = {
-    "ensemble": "ensemble",
-    "onnxruntime_onnx": "onnxruntime",
-    "pytorch_libtorch": "pytorch",
-    "tensorflow_graphdef": "tensorflow",
-    "tensorflow_savedmodel": "tensorflow",
-    "tensorrt_plan": "tensorrt",
-}
-
-
-def backend_of(config: ModelConfig) -> str:
-    """Return what runs a model, by its `backend` or its `platform`; "" if neither is set."""
-    if config.platform == "ensemble" or config.backend == "ensemble":
-        return "ensemble"
-    return config.backend or PLATFORM_BACKENDS.get(config.platform or "", config.platform or "")
 
 
 @dataclass
@@ -234,7 +108,7 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
     try:
         entries = sorted(root.iterdir())
     except OSError as error:
-        findings.append(_unreadable(root, "", Unreadable("R002", _reason(root, error))))
+        findings.append(_unreadable(root, "", Unreadable("R002", why_unreadable(root, error))))
         return []
     folders = []
     for entry in entries:
@@ -243,7 +117,7 @@ def _model_folders(root: Path, findings: list[Finding]) -> list[Path]:
             if entry.is_dir():
                 folders.append(entry)
         except OSError as error:
-            why = Unreadable("R002", _reason(entry, error))
+            why = Unreadable("R002", why_unreadable(entry, error))
             findings.append(_unreadable(entry, entry.name, why))
     return folders
 
@@ -258,7 +132,7 @@ def _read_model(folder: Path, profile: str | None, findings: list[Finding]) -> M
         entries = list(os.scandir(folder))
         versions, ignored = _versions(entries)
     except OSError as error:
-        why = Unreadable("R002", _reason(folder, error))
+        why = Unreadable("R002", why_unreadable(folder, error))
         findings.append(_unreadable(folder, folder.name, why))
         return None
     candidates = _config_candidates(folder, profile)
@@ -283,47 +157,6 @@ def _config_candidates(folder: Path, profile: str | None) -> list[Path]:
     return [*named, folder / CONFIG]
 
 
-class Unreadable(Exception):
-    """A file that is no text, or that the file system does not let be read; its rule and why."""
-
-    def __init__(self, code: str, why: str) -> None:
-        super().__init__(why)
-        self.code = code
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a configuration or a source; raises `Unreadable`. Never waits for a pipe.
-
-    As bytes decoded, since Triton too takes a lone carriage return as it is.
-    """
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("S006", "expected a file of text, got something else")
-        if status.st_size > _MAX_TEXT_BYTES:
-            raise Unreadable("S006", f"expected text, got {status.st_size} bytes")
-        raw = path.read_bytes()
-    except OSError as error:
-        raise Unreadable("R002", _reason(path, error)) from None
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        why = f"expected UTF-8 text, got byte 0x{raw[error.start]:02x} at {error.start}"
-        raise Unreadable("S006", why) from None
-    if "\0" in text:
-        raise Unreadable("S006", f"expected text, got a zero byte at {text.index(chr(0))}")
-    return text
-
-
-def _reason(path: Path, error: OSError) -> str:
-    reason = error.strerror or str(error)
-    if error.errno == errno.ELOOP:
-        reason = "a symbolic link that leads back to itself"
-    elif path.is_symlink() and not path.exists():
-        reason = "a symbolic link to nothing"
-    return f"cannot be read: {reason}"
-
-
 def _versions(
     entries: list[os.DirEntry[str]],
 ) -> tuple[dict[int, frozenset[str]], tuple[str, ...]]:
@@ -338,21 +171,3 @@ def _versions(
         else:
             ignored.append(entry.name)
     return versions, tuple(sorted(ignored))
-
-
-def text_findings(model: Model) -> Iterator[Finding]:
-    """Yield what is wrong with the text of a configuration."""
-    for path, keys in model.read.map_keys.items():
-        for key in sorted({key for key in keys if keys.count(key) > 1}):
-            yield model.finding(
-                "S008", (*path, str(key)), f"{path[-1]}: {key!r} stands twice", "remove one"
-            )
-    for fault in model.faults:
-        yield Finding(
-            RULES[_CODES[fault.kind]],
-            model.name,
-            model.file,
-            fault.place,
-            fault.message,
-            fault.remedy,
-        )

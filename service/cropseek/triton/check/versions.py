@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import Model
+from cropseek.triton.check.model import Model
 
 OLDEST_KNOWN = (2, 51)  # whose own description of ModelConfig was read; it knows every other field
 # From Triton's release notes.

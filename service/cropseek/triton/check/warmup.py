@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cropseek.triton.check import shapes
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import Model
+from cropseek.triton.check.model import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Warmup, WarmupInput
 

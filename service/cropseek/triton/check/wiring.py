@@ -1,129 +1,26 @@
-"""How an ensemble's tensors run between its members, and the rules about that.
-
-A *wire* is a tensor of an ensemble by the ensemble's own name for it; its *ports* are where it is
-written and read: an input or output of a member, or of the ensemble itself.
-"""
+"""Rules about how an ensemble is wired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from graphlib import CycleError, TopologicalSorter
-from typing import Literal
+from collections.abc import Iterator, Mapping
 
 from cropseek.triton.check import shapes
+from cropseek.triton.check.calls import cycles, models_there
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import Model
+from cropseek.triton.check.model import Model
+from cropseek.triton.check.wires import (
+    Models,
+    Port,
+    Side,
+    Wire,
+    named,
+    steps_of,
+    unfed_inputs,
+    unknown_inputs,
+    wires_of,
+)
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, Output, Step
-
-_MOST_LISTED = 10
-Models = Mapping[str, Model]
-Side = Literal["input", "output"]
-
-
-@dataclass(frozen=True)
-class Port:
-    """An end of a wire: a tensor `key` of a model; `step` is None at the ensemble's own.
-
-    `tensor` is what that model's configuration says of it, None if that is not known; `batches` its
-    max_batch_size; `path` is where the ensemble's configuration maps it.
-    """
-
-    model: str
-    step: int | None
-    key: str
-    tensor: Input | Output | None
-    batches: int | None
-    path: FieldPath
-
-
-@dataclass
-class Wire:
-    """A tensor of an ensemble, with who writes and who reads it."""
-
-    name: str
-    producers: list[Port] = field(default_factory=list)
-    consumers: list[Port] = field(default_factory=list)
-
-
-def steps_of(model: Model) -> tuple[Step, ...]:
-    """Return the steps of an ensemble; none for other models."""
-    scheduling = model.config.ensemble_scheduling
-    return scheduling.step if scheduling is not None else ()
-
-
-def named(tensors: Iterable[Input | Output]) -> dict[str, Input | Output] | None:
-    """Return tensors by name; None if there are none or not all have one: nothing to hold on to."""
-    listed = list(tensors)
-    if not listed or not all(tensor.name for tensor in listed):
-        return None
-    return {str(tensor.name): tensor for tensor in listed}
-
-
-def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
-    """Return the tensors of an ensemble by name."""
-    wires: dict[str, Wire] = {}
-
-    def wire(name: str) -> Wire:
-        return wires.setdefault(name, Wire(name))
-
-    batches = ensemble.max_batch_size
-    for number, tensor in enumerate(ensemble.config.input):
-        if tensor.name:
-            path: FieldPath = ("input", number)
-            port = Port(ensemble.name, None, tensor.name, _inside(tensor), batches, path)
-            wire(tensor.name).producers.append(port)
-    for number, step in enumerate(steps_of(ensemble)):
-        member = models.get(step.model_name or "")
-        for key, name in step.input_map.items():
-            wire(name).consumers.append(_member_port(member, step, number, "input", key))
-        for key, name in step.output_map.items():
-            wire(name).producers.append(_member_port(member, step, number, "output", key))
-    for number, output in enumerate(ensemble.config.output):
-        if output.name:
-            path = ("output", number)
-            port = Port(ensemble.name, None, output.name, _inside(output), batches, path)
-            wire(output.name).consumers.append(port)
-    return wires
-
-
-def _inside(tensor: Input | Output) -> Input | Output:
-    """Return an ensemble's own tensor as its steps see it: in its reshaped form."""
-    return replace(tensor, dims=tensor.reshape.shape) if tensor.reshape is not None else tensor
-
-
-def _member_port(member: Model | None, step: Step, number: int, side: Side, key: str) -> Port:
-    path: FieldPath = ("ensemble_scheduling", "step", number, f"{side}_map", key)
-    if member is None:
-        return Port(step.model_name or "", number, key, None, None, path)
-    tensor = (named(getattr(member.config, side)) or {}).get(key)
-    if tensor is None and side == "input":
-        tensor = _meant(member, step, key)
-    return Port(member.name, number, key, tensor, member.max_batch_size, path)
-
-
-def _meant(member: Model, step: Step, key: str) -> Input | Output | None:
-    """Return the input that an unknown key stands for: the only one that nothing else feeds."""
-    inputs = named(member.config.input)
-    if inputs is None:
-        return None
-    unknown, unfed = _unknown(inputs, step), unfed_inputs(inputs, step)
-    return inputs[unfed[0]] if unknown == [key] and len(unfed) == 1 else None
-
-
-def _unknown(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
-    return [key for key in step.input_map if key not in inputs]
-
-
-def unfed_inputs(inputs: Mapping[str, Input | Output], step: Step) -> list[str]:
-    """Return the inputs of a member that its step leaves out and must not."""
-    return [
-        name
-        for name, tensor in inputs.items()
-        if name not in step.input_map and not (isinstance(tensor, Input) and tensor.optional)
-    ]
 
 
 def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
@@ -168,7 +65,7 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
             "E001",
             (*at, "model_name"),
             f"there is no model {step.model_name!r}",
-            _models(step.model_name, models, but=ensemble.name),
+            models_there(step.model_name, models, but=ensemble.name),
         )
         return
     yield from _keys(ensemble, at, step, member)
@@ -194,7 +91,7 @@ def _listed(member: Model, side: Side) -> dict[str, Input | Output] | None:
 def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
     inputs, outputs = _listed(member, "input"), _listed(member, "output")
     if inputs is not None:
-        for key in _unknown(inputs, step):
+        for key in unknown_inputs(inputs, step):
             yield ensemble.finding(
                 "E002",
                 (*at, "input_map", key),
@@ -229,17 +126,6 @@ def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator
                     f"the DALI model {member.name!r} has an output {name!r} that is not mapped",
                     f'output_map {{ key: "{name}" value: "…" }}, and read it or hand it out',
                 )
-
-
-def _models(meant: str, models: Models, but: str) -> str:
-    """Return which models there are, those first that are called much as the one meant."""
-    others = sorted(set(models) - {but})
-    near = get_close_matches(meant, others, 3)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    if len(others) > _MOST_LISTED:
-        return f"models: {', '.join(others[:_MOST_LISTED])} and {len(others) - _MOST_LISTED} more"
-    return f"models: {', '.join(others) or 'none'}"
 
 
 def described(tensor: Input | Output) -> str:
@@ -422,58 +308,3 @@ def _data_cycle(ensemble: Model, wires: Mapping[str, Wire]) -> Iterator[Finding]
             ("ensemble_scheduling", "step", int(cycle[0])),
             f"these steps wait for each other: {' → '.join([*names, names[0]])}",
         )
-
-
-def member_findings(models: Models) -> Iterator[Finding]:
-    """Yield members of ensembles that could batch and do not."""
-    members = {step.model_name for model in models.values() for step in steps_of(model)}
-    for name in sorted(members & set(models), key=str):
-        model = models[str(name)]
-        config = model.config
-        batches = config.dynamic_batching is not None or config.sequence_batching is not None
-        if (config.max_batch_size or 0) > 1 and not batches and model.backend != "ensemble":
-            yield model.finding(
-                "D006",
-                ("max_batch_size",),
-                f"max_batch_size {config.max_batch_size}, but requests are not put together",
-                "dynamic_batching { }",
-            )
-
-
-def call_findings(models: Models) -> Iterator[Finding]:
-    """Yield what is wrong with who calls whom: ensembles their members, BLS what it declares."""
-    calls: dict[str, list[str]] = {}
-    for model in models.values():
-        members = [step.model_name for step in steps_of(model) if step.model_name]
-        calls[model.name] = [name for name in [*members, *model.calls] if name in models]
-        for name in model.calls:
-            if name not in models:
-                yield model.finding(
-                    "B001",
-                    ("parameters", "bls_models"),
-                    f"it calls {name!r}, which is not in the repository",
-                    _models(name, models, but=model.name),
-                )
-    for cycle in cycles(calls):
-        model = models[cycle[0]]
-        path: FieldPath = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
-        by_bls = any(models[name].calls for name in cycle)
-        said = f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
-        yield model.finding("B002" if by_bls else "E011", path, said)
-
-
-def cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return cycles of a graph so that without one edge of each it has none left."""
-    left = {node: set(targets) for node, targets in edges.items()}
-    order = {node: number for number, node in enumerate(edges)}
-    found: list[list[str]] = []
-    while True:
-        try:
-            TopologicalSorter(left).prepare()
-            return sorted(found, key=lambda cycle: order[cycle[0]])
-        except CycleError as error:
-            # Each node of its cycle is a target of the next one; the last is the first again.
-            cycle: list[str] = error.args[1][:0:-1]
-            left[cycle[-1]].discard(cycle[0])
-            first = cycle.index(min(cycle, key=order.__getitem__))
-            found.append(cycle[first:] + cycle[:first])

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.repository import Model, Repository
-from cropseek.triton.check.wiring import Wire, named, steps_of, unfed_inputs, wires_of
+from cropseek.triton.check.model import Model
+from cropseek.triton.check.repository import Repository
+from cropseek.triton.check.wires import Wire, named, steps_of, unfed_inputs, wires_of
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import Input, InstanceGroup, Output, Step
 from cropseek.triton.draw.scene import Box, Link, Port, Scene, Tensor
