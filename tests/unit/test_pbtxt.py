@@ -331,7 +331,7 @@ def test_depth_is_no_error_of_ours(part: str) -> None:
 
 
 # Faults below are (line, column, kind, what the message says, what the remedy says).
-Expected = tuple[int, int, str, str, str]
+Expected = tuple[int, int, Kind, str, str]
 MISTAKES: dict[str, tuple[str, list[Expected]]] = {
     "elements without braces": (
         'input [ name: "a" dims: [ 1 ], name: "b" ]',

@@ -123,7 +123,7 @@ def _scalar_value(known: FieldDescriptor, value: Any) -> Any:
 
 
 def from_message(message: Any) -> dict[str, Any]:
-    """Return the fields of a protobuf message that are not zero, by the attributes of its class."""
+    """Return a message's fields that are not zero, by the attributes of its class."""
     values: dict[str, Any] = {}
     for known, value in message.ListFields():
         name = attribute(known.name)

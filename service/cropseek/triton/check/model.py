@@ -16,8 +16,6 @@ from cropseek.triton.config import ModelConfig, Read
 from cropseek.triton.pbtxt import Fault
 
 BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
-
-
 PLATFORM_BACKENDS = {
     "ensemble": "ensemble",
     "onnxruntime_onnx": "onnxruntime",
@@ -26,8 +24,6 @@ PLATFORM_BACKENDS = {
     "tensorflow_savedmodel": "tensorflow",
     "tensorrt_plan": "tensorrt",
 }
-
-
 # Backends that complete a configuration from the model file, as their documentation says.
 _SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil")
 

@@ -15,11 +15,7 @@ from cropseek.triton.config import read_pbtxt
 from cropseek.triton.pbtxt import Place
 
 CONFIG = "config.pbtxt"
-
-
 PROFILES = "configs"
-
-
 _MAX_FOLDERS_LOOKED_AT = 2000
 
 

@@ -10,8 +10,6 @@ _NOQA = re.compile(
     r"#\s*noqa(?P<file>-file)?\s*:\s*(?P<codes>[A-Z]\d{3}\b(?:[\s,]+[A-Z]\d{3}\b)*)",
     re.IGNORECASE | re.ASCII,
 )
-
-
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 
 
