@@ -640,3 +640,24 @@ def test_a_block_of_one_field_may_be_meant_by_its_value() -> None:
     assert read.config == ModelConfig(
         input=(Input(reshape=Reshape((1, 2))),), response_cache=ResponseCache(True)
     )
+
+
+def test_an_element_that_is_not_closed_ends_where_a_line_begins_the_next() -> None:
+    text = """\
+input [
+  { name: "a" dims: [ 4 ]
+  { name: "b" dims: [ 4 ] }
+]
+name: "m"
+"""
+    read, faults = read_pbtxt(text)
+    assert [tensor.name for tensor in read.config.input] == ["a", "b"]
+    assert read.config.name == "m"
+    assert [(fault.place.line, fault.place.column) for fault in faults] == [(2, 3), (3, 3)]
+
+
+def test_a_map_written_as_in_json_is_read_as_meant() -> None:
+    read, faults = read_pbtxt('metric_tags { "a": "b" } parameters { "c": { string_value: "d" } }')
+    assert (read.config.metric_tags, read.config.parameters) == ({"a": "b"}, {"c": "d"})
+    assert [fault.kind for fault in faults] == [Kind.MAP_ENTRY] * 2
+    assert faults[0].remedy == 'key: "a" value: …'

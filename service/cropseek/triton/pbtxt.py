@@ -290,8 +290,10 @@ class _Reader:
         if here.closer == "]":
             if self._at_field() and not (here.may_be_bare and self._before in ("[", ",")):
                 return True
-        elif token.text in _BLOCK_MARKS and self._before == ",":
-            return bool(around) and around[-1].closer == "]"  # it is that list's next element
+        elif token.text in _BLOCK_MARKS and around and around[-1].closer == "]":
+            # The list's next element: after a comma, or where a line begins with it as here's did.
+            begins_line = token.place.column == token.indent == here.opener.place.column
+            return self._before == "," or begins_line
         return self._is_of_outer()
 
     def _is_of_outer(self) -> bool:
