@@ -372,6 +372,12 @@ def _broken_models(cases: _Cases) -> None:
     add("one of two pinned versions absent", single(version_policy=partly), warnings=("V005",))
     add("unknown platform", single(backend=None, platform="python"), "M002")
     add("backend and platform differ", single(platform="tensorrt_plan"), warnings=("M006",))
+    add(
+        "misspelt backend",
+        single(backend="pyhton"),
+        why="laxer: a server may have a backend of that name; it is a warning",
+        warnings=("M007",),
+    )
     add("ensemble with a backend", chain(backend="python"), "M002")
     no_batches = {"max_batch_size": 0}
     scalar = replace(X, dims=(1,), reshape=Reshape())
@@ -497,7 +503,7 @@ def _broken_scheduling(cases: _Cases) -> None:
     add(
         "GPU instances without a GPU",
         single(instance_group=(InstanceGroup(kind="KIND_GPU"),)),
-        why="laxer: the files do not say what machine serves them; --gpus 0 does, as a warning",
+        why="laxer: the files do not say what machine serves them; --gpus 0 does",
     )
     add(
         "CPU instances with GPUs",

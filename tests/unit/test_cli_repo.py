@@ -38,8 +38,8 @@ def test_an_error(tmp_path: Path) -> None:
     done = run("check", "models")
     assert done.exit_code == 1
     assert done.stdout == (
-        "models/top/config.pbtxt:1:1: V001 no version folder\n"
-        "    mkdir models/top/1\n"
+        "models/top/config.pbtxt:1:1: error V001 no version folder\n"
+        "    mkdir models/top/1; git keeps it only with a file in it\n"
         "1 error in 1 model\n"
     )
 
@@ -79,7 +79,7 @@ def test_json(tmp_path: Path) -> None:
                 "line": 1,
                 "column": 1,
                 "message": "no version folder",
-                "remedy": "mkdir models/top/1",
+                "remedy": "mkdir models/top/1; git keeps it only with a file in it",
             }
         ],
     }
@@ -114,6 +114,19 @@ def test_the_repository_that_one_stands_in(tmp_path: Path, monkeypatch: pytest.M
     assert run("check", ".").stdout == "nothing found in 1 model\n"
     monkeypatch.chdir(tmp_path / "models" / "top")
     assert run("check", ".").stdout == "nothing found in 1 model\n"
+
+
+def test_what_each_profile_has_is_said(tmp_path: Path) -> None:
+    made = single()
+    broken = made["top/config.pbtxt"] + "x: 1\n"
+    write(made | {"top/configs/gpu.pbtxt": broken}, tmp_path / "models")
+    assert run("check", "models").stdout.splitlines() == [
+        "nothing found in 1 model, config.pbtxt",
+        "models/top/configs/gpu.pbtxt:13:1: error S002 ModelConfig has no field 'x'",
+        *run("check", "models", "--profile", "gpu").stdout.splitlines()[1:2],
+        "1 error in 1 model, profile gpu",
+        "1 error in 1 model",
+    ]
 
 
 def test_what_profiles_share_is_told_once(tmp_path: Path) -> None:
@@ -170,13 +183,21 @@ def test_explaining_one_rule() -> None:
     assert " ".join(done.stdout.split()) == f"E002 unknown-input, error: {RULES['E002'].why}"
 
 
+def test_explaining_a_topic_or_a_name() -> None:
+    topic = [json.loads(line)["code"] for line in run("explain", "B", "--json").stdout.splitlines()]
+    assert topic == [code for code in RULES if code.startswith("B")]
+    assert run("explain", "cycle").stdout.startswith("E011 cycle")
+
+
 def test_explaining_every_rule() -> None:
     lines = run("explain", "--json").stdout.splitlines()
     assert [json.loads(line)["code"] for line in lines] == list(RULES)
 
 
 def test_a_rule_that_is_none() -> None:
-    assert run("explain", "E999").exit_code == 2
+    done = run("explain", "E999")
+    assert done.exit_code == 2
+    assert "cropseek repo explain lists them" in " ".join(done.stderr.replace("│", " ").split())
 
 
 DESCRIPTION = """
@@ -193,6 +214,13 @@ def test_building(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.stdout == "1 model, 2 files in models\nnothing found in 1 model\n"
     assert (tmp_path / "models" / "one" / "config.pbtxt").is_file()
+
+
+def test_models_that_are_left_over_are_told(tmp_path: Path) -> None:
+    (tmp_path / "d.py").write_text(DESCRIPTION, encoding="utf-8")
+    write(single(), tmp_path / "models")
+    done = run("build", "d.py", "-o", "models", "--force")
+    assert "models/top: was there before, and is served as well" in done.stdout
 
 
 def test_building_over_what_is_there_takes_force(tmp_path: Path) -> None:

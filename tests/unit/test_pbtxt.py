@@ -449,8 +449,12 @@ MISTAKES: dict[str, tuple[str, list[Expected]]] = {
         [(1, 9, Kind.UNKNOWN_FIELD, "ModelInput has no field 'zzz'", "known: name, data_type,")],
     ),
     "misspelt enum": (
-        "input { data_type: TYPE_FLOAT32 }",
+        "input { data_type: TYPE_FP23 }",
         [(1, 20, Kind.VALUE, "expected a value of DataType", "did you mean TYPE_FP32?")],
+    ),
+    "enum as others call it": (
+        "input { data_type: TYPE_FLOAT }",
+        [(1, 20, Kind.VALUE, "expected a value of DataType", "data_type: TYPE_FP32")],
     ),
     "enum without its prefix": (
         "input { data_type: FP32 }",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,7 +183,53 @@ def test_a_tensor_without_dims_is_refused() -> None:
         tensor("X", "FP32")
 
 
-def test_a_data_type_that_triton_has_not_is_refused(tmp_path: Path) -> None:
-    made = model("a", "python", inputs=[tensor("X", "FLOAT", 1)], outputs=[Y])
-    with pytest.raises(ValueError, match="data_type: expected one of"):
-        Repository([made]).write(tmp_path)
+@pytest.mark.parametrize("data_type", ["FLOAT", "int64", "TYPE_FLOAT"])
+def test_a_data_type_that_triton_has_not_is_refused(data_type: str) -> None:
+    with pytest.raises(BuildError, match=rf"X: expected a data type \(BOOL, .*, got '{data_type}'"):
+        tensor("X", data_type, 1)
+
+
+@pytest.mark.parametrize("dim", [0, -2, [-1]])
+def test_a_dim_that_none_can_have_is_refused(dim: Any) -> None:
+    with pytest.raises(BuildError, match="X: a dim is 1 or more, or -1 for any"):
+        tensor("X", "FP32", dim)
+
+
+def test_a_device_that_is_neither_is_refused() -> None:
+    gpu: Any = "GPU"
+    with pytest.raises(BuildError, match="on: expected 'cpu' or 'gpu', got 'GPU'"):
+        model("a", "python", inputs=[X], outputs=[Y], on=gpu)
+
+
+def test_an_output_that_a_step_has_not_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    made = whole.call(stage("a"), X=whole["X"])
+    with pytest.raises(BuildError, match="no output 'Q'; there are Y"):
+        made["Q"]
+
+
+def test_what_is_no_tensor_is_refused() -> None:
+    name: Any = "X"
+    with pytest.raises(BuildError, match="takes a tensor of this ensemble as 'X', got 'X'"):
+        Ensemble("whole", inputs=[X]).call(stage("a"), X=name)
+
+
+def test_an_ensemble_that_hands_nothing_out_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    whole.call(stage("a"), X=whole["X"])
+    with pytest.raises(BuildError, match="whole: no output is handed out"):
+        Repository([stage("a"), whole])
+
+
+def test_an_input_that_no_step_reads_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X, tensor("Z", "FP32", 1)])
+    whole.output("Y", whole.call(stage("a"), X=whole["X"])["Y"])
+    with pytest.raises(BuildError, match="no step reads the input 'Z'"):
+        Repository([stage("a"), whole])
+
+
+def test_a_member_that_is_not_given_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    whole.output("Y", whole.call(stage("a"), X=whole["X"])["Y"])
+    with pytest.raises(BuildError, match="'whole' calls 'a', which is not given"):
+        Repository([whole])

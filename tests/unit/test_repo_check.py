@@ -358,6 +358,15 @@ class TestSource:
         assert codes(tmp_path, made | {"top/1/model.py": completes}) == []
 
 
+def test_of_a_misspelt_member_the_one_that_is_meant_is_compared(tmp_path: Path) -> None:
+    encoder = leaf("encoder", input=(replace(X, data_type="TYPE_INT64"),), max_batch_size=4)
+    top = ensemble(replace(CHAIN[0], model_name="encodr"), CHAIN[1])
+    findings = found(tmp_path, files(encoder, leaf("b"), top))
+    errors = [f for f in findings if f.rule.severity.value == "error"]
+    assert sorted(f.rule.code for f in errors) == ["E001", "E009", "E012"]
+    assert [f.remedy for f in errors if f.rule.code == "E001"] == ["did you mean 'encoder'?"]
+
+
 class TestBls:
     def test_circles_through_declared_calls(self, tmp_path: Path) -> None:
         a = leaf("a", parameters={"bls_models": "top"})

@@ -47,8 +47,8 @@ def test_draw_writes_svg(tmp_path: Path) -> None:
 
 def test_draw_chooses_a_profile_and_says_so() -> None:
     first = run("repo", "draw", OURS).out.splitlines()
-    assert first[-2].endswith("in 6 models, profile a100")
-    assert first[-1] == "other profiles: cpu, h100, t4 (--profile)"
+    assert first[-2].endswith("in 6 models, profile cpu")
+    assert first[-1] == "other profiles: a100, h100, t4 (--profile)"
     named = run("repo", "draw", OURS / "detect", "--profile", "cpu").out.splitlines()
     assert named[-1] == "nothing found in 3 models, profile cpu"
 
@@ -71,7 +71,14 @@ def test_draw_prints_the_scene_as_json(tmp_path: Path) -> None:
 
 def test_draw_of_an_empty_folder_says_that_it_is_empty(tmp_path: Path) -> None:
     ran = run("repo", "draw", tmp_path)
-    assert ran.out.splitlines() == ["R001  no models in this folder", "1 error in 0 models"]
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.errors == [f"cropseek: {tmp_path}: no models in this folder"]
+
+
+def test_draw_refuses_a_profile_that_no_model_has() -> None:
+    ran = run("repo", "draw", OURS, "--profile", "t5")
+    assert ran.code == 1
+    assert ran.errors[0].endswith("has (a100, cpu, h100, t4), got 't5'")
 
 
 def test_draw_refuses_what_it_cannot_do(tmp_path: Path) -> None:

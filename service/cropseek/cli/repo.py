@@ -111,15 +111,12 @@ def _check(
     A finding about a file that several profiles share is told once, but in each one's JSON. Raises
     `InvalidInput` for a profile that no model has.
     """
-    from cropseek.triton.check import check_repository, profiles_of, read_repository
+    from cropseek.triton.check import check_repository, read_repository
 
-    profiles = profiles_of(root)
-    if profile is not None and profile not in profiles:
-        there = ", ".join(name for name in profiles if name is not None) or "none"
-        raise InvalidInput(f"--profile: expected one that {root} has ({there}), got {profile!r}")
+    profiles = _profiles(root, profile)
     told: set[Finding] = set()
     models: set[Path] = set()
-    for name in [profile] if profile is not None else profiles:
+    for name in profiles:
         repository = read_repository(root, name)
         findings = check_repository(repository, facts)
         _report(
@@ -127,13 +124,20 @@ def _check(
         )
         told.update(findings)
         models |= {model.folder for model in repository.models.values()}
+        if len(profiles) > 1 and not as_json:
+            print(f"{_said(findings, len(repository.models))}, {_title(name)}")
     return told, models
+
+
+def _title(profile: str | None) -> str:
+    return "config.pbtxt" if profile is None else f"profile {profile}"
 
 
 @app.command()
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A rule's code.", show_default=False)
+        str | None,
+        typer.Argument(metavar="RULE", help="A rule's code, letter or name.", show_default=False),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -143,10 +147,18 @@ def explain(
 
     from cropseek.triton.check import RULES
 
-    if code is not None and code.upper() not in RULES:
-        raise typer.BadParameter(f"expected a rule's code ({', '.join(RULES)}), got {code!r}")
+    wanted = [
+        rule
+        for rule in RULES.values()
+        if code is None or rule.code.startswith(code.upper()) or rule.name == code
+    ]
+    if not wanted:
+        raise typer.BadParameter(
+            f"expected a rule's code, letter or name, got {code!r}; "
+            "cropseek repo explain lists them"
+        )
     console = Console(highlight=False)
-    for rule in RULES.values() if code is None else [RULES[code.upper()]]:
+    for rule in wanted:
         if as_json:
             print(json.dumps(_rule(rule) | {"why": rule.why}))
         else:
@@ -180,14 +192,17 @@ def draw(
 
     Without [bold]--profile[/bold], config.pbtxt is drawn, or else the first profile.
     """
-    from cropseek.triton.check import check_repository, profiles_of, read_repository
+    from cropseek.triton.check import check_repository, read_repository
     from cropseek.triton.draw import scene_of, to_svg
 
     if output is not None and output.suffix.lower() != ".svg":
         raise typer.BadParameter(f"--output: expected a .svg file, got {output}")
     root, model = _located(path)
-    profiles = [profile] if profile is not None else profiles_of(root)
-    repository = read_repository(root, None if None in profiles else profiles[0])
+    profiles = _profiles(root, profile)
+    first = next((name for name in (None, "cpu") if name in profiles), profiles[0])
+    repository = read_repository(root, first)
+    if not repository.models:
+        raise InvalidInput(f"{root}: {repository.findings[0].message}")
     scene = scene_of(repository, check_repository(repository), {model} if model else set())
     if output is not None:
         _write(output, to_svg(scene))
@@ -231,7 +246,7 @@ def build(
 ) -> None:
     """Write the repository that a Python file describes, and check it.
 
-    The file is run. How to write one: [bold]pydoc cropseek.triton.build[/bold].
+    The file is run. docs/repo-check.md and docs/examples/text_search.py show how to write one.
     """
     from cropseek.triton.check import Options
     from cropseek.triton.draw.words import counted
@@ -245,6 +260,8 @@ def build(
         raise InvalidInput(f"{description}: {error}") from error
     findings, models = _check(output, None, Options(), as_json)
     if not as_json:
+        for folder in sorted(models - {output / model.name for model in repository.models}):
+            print(f"{folder}: was there before, and is served as well")
         made = counted(len(repository.models), "model")
         print(f"{made}, {counted(len(written), 'file')} in {output}")
         print(_said(findings, len(models)))
@@ -302,6 +319,19 @@ def _version(text: str | None) -> tuple[int, ...] | None:
     return version
 
 
+def _profiles(root: Path, profile: str | None) -> list[str | None]:
+    """Return the profile asked for, or all there are; raises `InvalidInput` for one that is not."""
+    from cropseek.triton.check import profiles_of
+
+    profiles = profiles_of(root)
+    if profile is None:
+        return profiles
+    if profile not in profiles:
+        there = ", ".join(name for name in profiles if name is not None) or "none"
+        raise InvalidInput(f"--profile: expected one that {root} has ({there}), got {profile!r}")
+    return [profile]
+
+
 def _located(path: Path) -> tuple[Path, str | None]:
     """Return the repository that a path is or lies in, and which of its models, if it is one's.
 
@@ -324,6 +354,8 @@ def _model_folder(path: Path) -> Path | None:
     if not path.exists():
         raise InvalidInput(f"{path}: expected a repository, a model folder or a config, found none")
     in_profiles = path.parent.name == PROFILES and path.suffix == ".pbtxt"
+    if path.suffix == ".py":
+        raise InvalidInput(f"{path}: a description is checked when built: cropseek repo build")
     if path.name != CONFIG and not in_profiles:
         raise InvalidInput(f"{path}: expected a folder, {CONFIG}, or a file of {PROFILES}/")
     folder = path.parent.parent if in_profiles else path.parent
@@ -352,7 +384,7 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
         line = Text.assemble(
             (_printable(where), "bold"),
             ": ",
-            (finding.rule.code, color),
+            (f"{finding.rule.severity.value} {finding.rule.code}", color),
             f" {_printable(finding.message)}",
         )
         console.print(line, soft_wrap=True)

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from cropseek.triton.check import shapes
 from cropseek.triton.config import (
@@ -67,6 +67,12 @@ def tensor(name: str, data_type: str, *dims: int, **options: Any) -> Tensor:
     if not dims:
         raise BuildError(f"{name}: expected dims, got none; a scalar is 1 with reshape=Reshape()")
     full = data_type if data_type.startswith("TYPE_") else f"TYPE_{data_type}"
+    if full not in get_args(DataType):
+        known = ", ".join(kind.removeprefix("TYPE_") for kind in get_args(DataType)[1:])
+        raise BuildError(f"{name}: expected a data type ({known}), got {data_type!r}")
+    for dim in dims:
+        if not isinstance(dim, int) or dim == 0 or dim < -1:
+            raise BuildError(f"{name}: a dim is 1 or more, or -1 for any, got {dim!r}")
     return Tensor(name, cast(DataType, full), dims, options)
 
 
@@ -103,8 +109,11 @@ def model(
 ) -> Model:
     """Return a model; `settings` are fields of `ModelConfig`, `profiles` what differs in each.
 
-    Raises `TypeError` or `ValueError` for a setting that ModelConfig has not, or refuses.
+    Raises `TypeError` for a setting that ModelConfig has not, `BuildError` for a device that is not
+    "cpu" or "gpu".
     """
+    if on not in ("cpu", "gpu"):
+        raise BuildError(f"{name}: on: expected 'cpu' or 'gpu', got {on!r}")
     kind: InstanceKind = "KIND_GPU" if on == "gpu" else "KIND_CPU"
     config = ModelConfig(
         name=name,
@@ -133,6 +142,13 @@ class Wire:
     batches: int
 
 
+class Outputs(dict[str, Wire]):
+    """A step's outputs by name."""
+
+    def __missing__(self, name: str) -> Wire:
+        raise BuildError(f"no output {name!r}; there are {', '.join(self) or 'none'}")
+
+
 class Ensemble:
     """An ensemble that is wired step by step; what does not fit raises `BuildError`."""
 
@@ -154,7 +170,7 @@ class Ensemble:
             raise BuildError(f"{self.name}: no input {name!r}; it has {', '.join(self._wires)}")
         return self._wires[name]
 
-    def call(self, called: Model | Ensemble, /, **inputs: Wire) -> dict[str, Wire]:
+    def call(self, called: Model | Ensemble, /, **inputs: Wire) -> Outputs:
         """Add a step that feeds a model's inputs; return its outputs by name."""
         config = called.config
         known = {str(t.name): t for t in config.input}
@@ -173,7 +189,7 @@ class Ensemble:
                 f"{self.name}: max_batch_size is {self._max_batch_size}, "
                 f"that of {called.name!r} {batches}"
             )
-        made = {}
+        made = Outputs()
         for output in config.output:
             name = str(output.name)
             free = self._free_name(called.name, name)
@@ -183,6 +199,8 @@ class Ensemble:
 
     def _check_fit(self, called: Model | Ensemble, wanted: Input, wire: Wire) -> None:
         takes = f"{self.name}: {called.name!r} takes {{}} as {wanted.name!r}, got {{}}"
+        if not isinstance(wire, Wire):
+            raise BuildError(takes.format("a tensor of this ensemble", repr(wire)))
         if wire.ensemble is not self:
             raise BuildError(
                 takes.format("a tensor of this ensemble", f"one of {wire.ensemble.name!r}")
@@ -216,8 +234,16 @@ class Ensemble:
 
     @property
     def config(self) -> ModelConfig:
-        """The configuration. Outputs that nothing reads are not mapped: Triton refuses those."""
+        """The configuration. Outputs that nothing reads are not mapped: Triton refuses those.
+
+        Raises `BuildError` if nothing is handed out, or an input is not read.
+        """
+        if not self._outputs:
+            raise BuildError(f"{self.name}: no output is handed out")
         read = {wire.number for _, inputs, _ in self._steps for wire in inputs.values()}
+        for name, wire in self._wires.items():
+            if wire.number not in read:
+                raise BuildError(f"{self.name}: no step reads the input {name!r}")
         handed_out = {output.name for output in self._outputs}
         steps = tuple(
             Step(
@@ -266,6 +292,11 @@ class Repository:
                     f"a model's name is its folder's: expected letters, digits, '_', '-' and '.', "
                     f"got {name!r}"
                 )
+        for made in self.models:
+            scheduling = made.config.ensemble_scheduling
+            for step in scheduling.step if scheduling is not None else ():
+                if step.model_name not in names:
+                    raise BuildError(f"{made.name!r} calls {step.model_name!r}, which is not given")
 
     def files(self) -> Iterator[tuple[Path, Content]]:
         """Yield every file of the repository by its path there."""

@@ -32,6 +32,18 @@ _ESCAPE = re.compile(
     |(?P<wrong>.?[\x80-\xbf]*))""",
     re.VERBOSE | re.DOTALL,
 )
+# What other systems call Triton's data types.
+_ALIASES = {
+    "BFLOAT16": "BF16",
+    "BYTES": "STRING",
+    "DOUBLE": "FP64",
+    "FLOAT": "FP32",
+    "FLOAT16": "FP16",
+    "FLOAT32": "FP32",
+    "FLOAT64": "FP64",
+    "HALF": "FP16",
+    "LONG": "INT64",
+}
 _SINGLE_ESCAPES = dict(zip(b"abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
 
 
@@ -94,6 +106,8 @@ def guessed(text: str, known: FieldDescriptor) -> tuple[Scalar | None, str]:
 def _guessed_enum(text: str, enum: EnumDescriptor) -> tuple[str | None, str]:
     names = list(enum.values_by_name)
     upper = text.upper()
+    if (meant := f"TYPE_{_ALIASES.get(upper.removeprefix('TYPE_'))}") in names:
+        return meant, meant
     same = [name for name in names if name == upper or name.endswith(f"_{upper}")]
     if len(same) == 1:
         return same[0], same[0]

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from cropseek.triton.check.findings import Finding
 from cropseek.triton.check.model import PLATFORM_BACKENDS, Model
+
+_BACKENDS = (
+    "dali",
+    "ensemble",
+    "fil",
+    "onnxruntime",
+    "openvino",
+    "python",
+    "pytorch",
+    "tensorflow",
+    "tensorrt",
+    "tensorrtllm",
+    "vllm",
+)
 
 
 def backend_findings(model: Model) -> Iterator[Finding]:
@@ -43,6 +58,14 @@ def backend_findings(model: Model) -> Iterator[Finding]:
                 f"the configuration says {config.backend!r}",
                 "keep `backend` and leave `platform` out",
             )
+    near = get_close_matches(config.backend or "", _BACKENDS, 1, 0.7)
+    if near and config.backend not in _BACKENDS:
+        yield model.finding(
+            "M007",
+            ("backend",),
+            f"{config.backend!r} is no backend of Triton's own",
+            f"did you mean {near[0]!r}?",
+        )
     if config.max_batch_size is not None and config.max_batch_size < 0:
         yield model.finding(
             "M005",

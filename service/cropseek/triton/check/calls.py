@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
 from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.scheduling import QUEUE_EXAMPLE
 from cropseek.triton.check.wires import Models, steps_of
 from cropseek.triton.codec import FieldPath
 
@@ -25,7 +26,7 @@ def member_findings(models: Models) -> Iterator[Finding]:
                 "D006",
                 ("max_batch_size",),
                 f"max_batch_size {config.max_batch_size}, but requests are not put together",
-                "dynamic_batching { }",
+                f"for example: dynamic_batching {{ {QUEUE_EXAMPLE} }}",
             )
 
 

@@ -64,7 +64,12 @@ def version_findings(model: Model) -> Iterator[Finding]:
                 f"there are: {existing}",
             )
     if not model.versions:
-        yield model.finding("V001", (), "no version folder", f"mkdir {model.folder / '1'}")
+        yield model.finding(
+            "V001",
+            (),
+            "no version folder",
+            f"mkdir {model.folder / '1'}; git keeps it only with a file in it",
+        )
     wanted = _model_files(model)
     for version in model.served_versions:
         if wanted and not any(_is_there(model, version, name) for name in wanted):

@@ -87,6 +87,13 @@ _TABLE = (
         _W,
         "`backend` decides; a `platform` of another backend is ignored.",
     ),
+    (
+        "M007",
+        "odd-backend",
+        _W,
+        "The backend is called nearly, not quite, as one of Triton's: the server refuses the model "
+        "unless it has a backend of this name, too.",
+    ),
     # T: tensors of one model
     ("T001", "tensor-name", _E, "A tensor without a name cannot be sent or asked for."),
     ("T002", "tensor-twice", _E, "Two inputs, or two outputs, of one model share a name."),

@@ -9,6 +9,8 @@ from cropseek.triton.check.model import Model
 from cropseek.triton.codec import FieldPath
 from cropseek.triton.config import InstanceGroup, QueuePolicy
 
+QUEUE_EXAMPLE = "default_queue_policy { default_timeout_microseconds: 1000000 max_queue_size: 64 }"
+
 
 def scheduling_findings(model: Model) -> Iterator[Finding]:
     """Yield what is wrong with batching, queues, priorities and the response cache."""
@@ -32,7 +34,7 @@ def scheduling_findings(model: Model) -> Iterator[Finding]:
                 "D005",
                 at,
                 "requests wait without a limit of number or time",
-                "default_queue_policy { default_timeout_microseconds: …  max_queue_size: … }",
+                f"in dynamic_batching, for example: {QUEUE_EXAMPLE}",
             )
     sequence = config.sequence_batching
     if sequence is not None and sequence.oldest is not None:

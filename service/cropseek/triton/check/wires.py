@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Literal
 
 from cropseek.triton.check.model import Model
@@ -51,6 +52,15 @@ def steps_of(model: Model) -> tuple[Step, ...]:
     return scheduling.step if scheduling is not None else ()
 
 
+def member_of(step: Step, models: Models) -> Model | None:
+    """Return the model that a step names, or surely means with a name that is misspelt."""
+    name = step.model_name or ""
+    if name in models or step.model_namespace:
+        return models.get(name)
+    near = get_close_matches(name, models, 1, 0.8)
+    return models[near[0]] if near else None
+
+
 def named(tensors: Iterable[Input | Output]) -> dict[str, Input | Output] | None:
     """Return tensors by name; None if there are none or not all have one: nothing to hold on to."""
     listed = list(tensors)
@@ -73,7 +83,7 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
             port = Port(ensemble.name, None, tensor.name, _inside(tensor), batches, path)
             wire(tensor.name).producers.append(port)
     for number, step in enumerate(steps_of(ensemble)):
-        member = models.get(step.model_name or "")
+        member = member_of(step, models)
         for key, name in step.input_map.items():
             wire(name).consumers.append(_member_port(member, step, number, "input", key))
         for key, name in step.output_map.items():

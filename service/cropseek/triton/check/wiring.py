@@ -13,6 +13,7 @@ from cropseek.triton.check.wires import (
     Port,
     Side,
     Wire,
+    member_of,
     named,
     steps_of,
     unfed_inputs,
@@ -59,14 +60,15 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
             )
     if step.model_namespace:
         return  # a model of another repository
-    member = models.get(step.model_name)
-    if member is None:
+    member = member_of(step, models)
+    if step.model_name not in models:
         yield ensemble.finding(
             "E001",
             (*at, "model_name"),
             f"there is no model {step.model_name!r}",
             models_there(step.model_name, models, but=ensemble.name),
         )
+    if member is None:
         return
     yield from _keys(ensemble, at, step, member)
     yield from _batch_size(ensemble, at, member)
