@@ -72,14 +72,14 @@ class Oracle:
     def verdict(self, case: Case) -> Verdict:
         """Load a case's top model, send it requests, and unload everything again.
 
-        A server may end over a case; then the next one gets a new server, and this one a second
-        try, since it may have been what the case before left behind.
+        A server may end over a case; it gets a second try with a new one, since this happens now
+        and then (seen twice) to repositories that it answers else.
         """
         for _ in range(2):
             try:
                 return self._verdict(case)
             except InferenceServerException:
-                if self._process.poll() is None:
+                if self._is_live():
                     raise
                 self._stop()
                 self._start()
@@ -95,7 +95,7 @@ class Oracle:
                 self._client.load_model(model, client_timeout=LOAD_S)
             verdict = self._answer(case.top)
         except InferenceServerException as error:
-            if "UNAVAILABLE" in str(error.status()):  # the server itself
+            if not self._is_live():
                 raise
             if "DEADLINE_EXCEEDED" in str(error.status()):
                 verdict = Verdict("hangs")
@@ -117,9 +117,17 @@ class Oracle:
             except InferenceServerException as error:
                 if "DEADLINE_EXCEEDED" in str(error.status()):
                     return Verdict("hangs")
+                if not self._is_live():
+                    raise
                 which = f"{rows} rows: " if rows > 1 else ""
                 return Verdict("fails", which + self._plain(error.message()))
         return Verdict("answers")
+
+    def _is_live(self) -> bool:
+        try:
+            return bool(self._client.is_server_live(client_timeout=5.0))
+        except InferenceServerException:
+            return False
 
     def _plain(self, message: object) -> str:
         """Return a server's message without what differs from run to run."""
