@@ -3,7 +3,7 @@
     python -m benchmarks.repo_check --json OUT [--models 1000] [--rounds 7]
 
 The models are those of a pipeline of three and its ensemble, made again and again under other
-names, with what real configurations have: queues, warm-up, instance groups, comments.
+names, with what real configurations have: queues, warm-up, instance groups.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def main() -> None:
         said = done.stdout.splitlines()[-1]
     print(said, sorted(seconds))
     result = {"machine": description(), "models": len(models), "said": said, "seconds": seconds}
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 

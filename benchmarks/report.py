@@ -134,6 +134,12 @@ def _footprint(result: Any) -> str:
     return _table(["", ""], rows) + _machine(result)
 
 
+def _repo_check(result: Any) -> str:
+    seconds = result["seconds"]
+    spread = f"{statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})"
+    return f"{result['models']} models: {spread}, {len(seconds)} runs.\n" + _machine(result)
+
+
 def _lookalikes(result: Any) -> str:
     rows = [
         [what, str(f["overlapping"]), str(f["own_item_first"]), f"{100 * f['share']:.1f} %"]
@@ -156,6 +162,7 @@ _TABLES: dict[str, Callable[[Any], str]] = {
     "orchestration": _orchestration,
     "footprint": _footprint,
     "lookalikes": _lookalikes,
+    "repo_check": _repo_check,
     "detector_map": _detector_map,
 }
 
