@@ -15,6 +15,7 @@ from cropseek.triton.config import (
     EnsembleScheduling,
     Input,
     InstanceGroup,
+    Latest,
     ModelConfig,
     OptimizationPolicy,
     Output,
@@ -219,7 +220,7 @@ def _pipelines(cases: _Cases) -> None:
     add("chain, ensemble without batches over members with", chain(max_batch_size=0))
     add("chain, batch dimension written out in the ensemble only", _explicit_batch())
     add("chain, no batches, then batches", chain(a=nothing, max_batch_size=0))
-    add("chain, members without batches", chain(a=nothing, b=nothing), "E012", "E012")
+    add("chain, members without batches", chain(a=nothing, b=nothing), "E012")
     add("chain, one member without batches", chain(a=nothing), "E012")
     add("chain, one member with its batch dimension written out", _batch_written_out())
     free = {"output": (Output("Y", "TYPE_FP32", dims=(-1,)),)}
@@ -370,6 +371,8 @@ def _broken_models(cases: _Cases) -> None:
     add("pinned version absent", single(version_policy=absent), "V002")
     partly = VersionPolicy(specific=Specific((1, 3)))
     add("one of two pinned versions absent", single(version_policy=partly), warnings=("V005",))
+    add("no latest version", single(version_policy=VersionPolicy(latest=Latest(0))), "V002")
+    add("no specific version", single(version_policy=VersionPolicy(specific=Specific())), "V002")
     add("unknown platform", single(backend=None, platform="python"), "M002")
     add("backend and platform differ", single(platform="tensorrt_plan"), warnings=("M006",))
     add(
@@ -495,6 +498,22 @@ def _broken_scheduling(cases: _Cases) -> None:
         batching(preserve_ordering=True, priority_levels=2, default_priority_level=1),
         "D004",
     )
+    delay = {1: QueuePolicy("DELAY", 1000)}
+    add(
+        "preserved order with DELAY for a priority, no levels",
+        batching(preserve_ordering=True, priority_queue_policy=delay),
+        "D004",
+    )
+    add(
+        "preserved order with DELAY for a priority",
+        batching(
+            preserve_ordering=True,
+            priority_levels=1,
+            default_priority_level=1,
+            priority_queue_policy=delay,
+        ),
+        "D004",
+    )
     add(
         "preserved order with DELAY",
         batching(preserve_ordering=True, default_queue_policy=QueuePolicy("DELAY", 1000)),
@@ -574,6 +593,10 @@ def _broken_wiring(cases: _Cases) -> None:
     )
     add("an ensemble that calls itself", chain(first, step("top", "between", "Y")), "E011")
     add("ensembles in a circle", _circle(), "E011")
+    maybe = {"input": (X, Input("Z", "TYPE_FP32", dims=(4,), optional=True))}
+    both = {"input": (X, replace(X, name="Z"))}
+    fed = replace(first, input_map={"X": "X", "Z": "Z"})
+    add("an optional input fed to one that is needed", chain(fed, second, a=both, **maybe), "E004")
     add("version of a member left out", chain(replace(first, model_version=None), second), "E016")
     bare = {"input": (), "output": ()}
     add("member that lists no tensors", chain(a=bare), "E002", "E003")
@@ -614,11 +637,21 @@ def _broken_shapes(cases: _Cases) -> None:
     add("a batch dimension written out", chain(a={"input": (replace(X, dims=(-1, 4)),)}), "E010")
     add("larger batches than a member", chain(b={"max_batch_size": 4}), "E012")
     rows = {"input": (replace(X, dims=(16, 4)),), "output": (replace(Y, dims=(16, 4)),)}
-    add("more rows written out than members take", chain(max_batch_size=0, **rows), "E012", "E012")
+    add("more rows written out than members take", chain(max_batch_size=0, **rows), "E012")
     add("a member of exactly 16 rows", chain(a={"max_batch_size": 0, **rows}), "E012", "E012")
     one = {"input": (replace(X, dims=(1, 4)),), "output": (replace(Y, dims=(1, 4)),)}
     add("a member of exactly one row", chain(a={"max_batch_size": 0, **one}), "E012")
     own = replace(X, reshape=Reshape((2, 2)))
+    add(
+        "a member of other dims and without batches",
+        chain(a={"max_batch_size": 0, "input": (replace(X, dims=(5,)),)}),
+        "E010",
+    )
+    fewer = {"max_batch_size": 0, "input": (replace(X, dims=(-1, 4)),)}
+    add("a member that takes any rows and gives one", chain(b=fewer))
+    scalar = replace(X, dims=(1,), reshape=Reshape())
+    one_dim = {"input": (replace(X, dims=(1,)),)}
+    add("the ensemble's own input as a scalar", chain(a=one_dim, input=(scalar,)), "E010")
     add("the ensemble's own input reshaped for nothing", chain(input=(own,)), "E010")
     add("larger batches than both members", chain(max_batch_size=16), "E012", "E012")
     plain = {"max_batch_size": 0}

@@ -10,7 +10,7 @@ import pytest
 
 from cropseek.triton.build import BuildError, Ensemble, Model, Repository, model, tensor
 from cropseek.triton.check import check_repository, read_repository
-from cropseek.triton.config import InstanceGroup, ModelConfig
+from cropseek.triton.config import InstanceGroup, ModelConfig, Reshape
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "text_search.py"
 X = tensor("X", "FP32", 4)
@@ -183,7 +183,48 @@ def test_a_tensor_without_dims_is_refused() -> None:
         tensor("X", "FP32")
 
 
-@pytest.mark.parametrize("data_type", ["FLOAT", "int64", "TYPE_FLOAT"])
+def test_another_model_of_the_name_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    whole.output("Y", whole.call(stage("a"), X=whole["X"])["Y"])
+    other = model("a", "python", inputs=[X], outputs=[tensor("Z", "FP32", 4)])
+    with pytest.raises(BuildError, match="'whole' calls 'a', which is not the model given"):
+        Repository([other, whole])
+
+
+def test_a_step_of_which_nothing_is_read_is_refused() -> None:
+    whole = Ensemble("whole", inputs=[X])
+    whole.output("Y", whole.call(stage("a"), X=whole["X"])["Y"])
+    whole.call(stage("b"), X=whole["X"])
+    with pytest.raises(BuildError, match="nothing that 'b' makes is read"):
+        Repository([stage("a"), stage("b"), whole])
+
+
+def test_a_written_batch_dimension_is_not_handed_out_twice(tmp_path: Path) -> None:
+    x, y = tensor("X", "FP32", -1, 4), tensor("Y", "FP32", -1, 4)
+    member = model("a", "python", inputs=[x], outputs=[y], files=SOURCE)
+    whole = Ensemble("whole", inputs=[X], max_batch_size=8)
+    whole.output("Y", whole.call(member, X=whole["X"])["Y"])
+    Repository([member, whole]).write(tmp_path)
+    assert whole.config.output[0].dims == (4,)
+    assert check_repository(read_repository(tmp_path)) == []
+
+
+def test_a_reshaped_input_is_wired_in_its_inner_form() -> None:
+    square = model("a", "python", inputs=[tensor("X", "FP32", 2, 2)], outputs=[Y])
+    whole = Ensemble("whole", inputs=[tensor("X", "FP32", 4, reshape=Reshape((2, 2)))])
+    whole.call(square, X=whole["X"])
+    with pytest.raises(BuildError, match=r"takes \[ 4 \] as 'X', got \[ 2, 2 \]"):
+        whole.call(stage("b"), X=whole["X"])
+
+
+def test_a_file_that_is_a_folder_too_is_refused(tmp_path: Path) -> None:
+    made = model("a", "python", inputs=[X], outputs=[Y], files={"1": "", "1/model.py": ""})
+    with pytest.raises(BuildError, match="cannot be a file and hold"):
+        Repository([made]).write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("data_type", ["FLOAT", "int64", "TYPE_FLOAT", "INVALID"])
 def test_a_data_type_that_triton_has_not_is_refused(data_type: str) -> None:
     with pytest.raises(BuildError, match=rf"X: expected a data type \(BOOL, .*, got '{data_type}'"):
         tensor("X", data_type, 1)

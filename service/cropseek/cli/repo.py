@@ -349,7 +349,7 @@ def _model_folder(path: Path) -> Path | None:
 
     if path.is_dir():
         absolute = path.resolve()
-        is_model = (path / CONFIG).exists() or (path / PROFILES).is_dir()
+        is_model = (path / CONFIG).exists() or any((path / PROFILES).glob("*.pbtxt"))
         return (absolute if path.name in ("", "..") else path) if is_model else None
     if not path.exists():
         raise InvalidInput(f"{path}: expected a repository, a model folder or a config, found none")

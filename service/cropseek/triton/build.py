@@ -57,6 +57,11 @@ class Tensor:
         """Return it as an input of a configuration."""
         return Input(self.name, self.data_type, dims=self.dims, **self.options)
 
+    def as_seen_inside(self) -> tuple[int, ...]:
+        """Return the dims that an ensemble's steps see of it: those it is reshaped to."""
+        reshape = self.options.get("reshape")
+        return self.dims if reshape is None else tuple(reshape.shape)
+
     def as_output(self) -> Output:
         """Return it as an output of a configuration."""
         return Output(self.name, self.data_type, dims=self.dims, **self.options)
@@ -67,7 +72,9 @@ def tensor(name: str, data_type: str, *dims: int, **options: Any) -> Tensor:
     if not dims:
         raise BuildError(f"{name}: expected dims, got none; a scalar is 1 with reshape=Reshape()")
     full = data_type if data_type.startswith("TYPE_") else f"TYPE_{data_type}"
-    if full not in get_args(DataType):
+    if not name:
+        raise BuildError("a tensor has a name")
+    if full not in get_args(DataType)[1:]:  # the first is TYPE_INVALID
         known = ", ".join(kind.removeprefix("TYPE_") for kind in get_args(DataType)[1:])
         raise BuildError(f"{name}: expected a data type ({known}), got {data_type!r}")
     for dim in dims:
@@ -158,8 +165,14 @@ class Ensemble:
         self._inputs = tuple(inputs)
         self._names: list[str] = []  # of wires, by number
         self._wires = {
-            t.name: self._wire(t.name, t.data_type, t.dims, max_batch_size) for t in inputs
+            t.name: self._wire(t.name, t.data_type, t.as_seen_inside(), max_batch_size)
+            for t in inputs
         }
+        if len(self._wires) < len(self._inputs):
+            raise BuildError(f"{name}: two inputs share a name")
+        if max_batch_size < 0:
+            raise BuildError(f"{name}: max_batch_size: expected 0 or more, got {max_batch_size}")
+        self.members: dict[str, ModelConfig] = {}  # as they were when they were called
         self._outputs: list[Output] = []
         self._handed_out: set[int] = set()
         self._steps: list[tuple[str, dict[str, Wire], dict[str, Wire]]] = []
@@ -195,6 +208,7 @@ class Ensemble:
             free = self._free_name(called.name, name)
             made[name] = self._wire(free, output.data_type, output.dims, batches)
         self._steps.append((called.name, dict(inputs), made))
+        self.members[called.name] = config
         return made
 
     def _check_fit(self, called: Model | Ensemble, wanted: Input, wire: Wire) -> None:
@@ -230,7 +244,10 @@ class Ensemble:
         if name in self._names:  # an inner tensor gives way
             self._names[self._names.index(name)] = self._free_name("inner", name)
         self._names[wire.number] = name
-        self._outputs.append(Output(name, cast(DataType, wire.data_type), dims=wire.dims))
+        dims = wire.dims
+        if self._max_batch_size and not wire.batches and len(dims) > 1 and dims[0] == -1:
+            dims = dims[1:]  # the batch dimension, which the ensemble does not write
+        self._outputs.append(Output(name, cast(DataType, wire.data_type), dims=dims))
 
     @property
     def config(self) -> ModelConfig:
@@ -244,6 +261,11 @@ class Ensemble:
         for name, wire in self._wires.items():
             if wire.number not in read:
                 raise BuildError(f"{self.name}: no step reads the input {name!r}")
+        for called, inputs, made in self._steps:
+            if not inputs:
+                raise BuildError(f"{self.name}: nothing is fed to {called!r}")
+            if not {wire.number for wire in made.values()} & (read | self._handed_out):
+                raise BuildError(f"{self.name}: nothing that {called!r} makes is read")
         handed_out = {output.name for output in self._outputs}
         steps = tuple(
             Step(
@@ -282,7 +304,8 @@ class Repository:
     """Models and ensembles that are served together."""
 
     def __init__(self, models: Iterable[Model | Ensemble]) -> None:
-        self.models = [m if isinstance(m, Model) else Model(m.config) for m in models]
+        given = list(models)
+        self.models = [m if isinstance(m, Model) else Model(m.config) for m in given]
         names = [m.name for m in self.models]
         for name in names:
             if names.count(name) > 1:
@@ -292,11 +315,12 @@ class Repository:
                     f"a model's name is its folder's: expected letters, digits, '_', '-' and '.', "
                     f"got {name!r}"
                 )
-        for made in self.models:
-            scheduling = made.config.ensemble_scheduling
-            for step in scheduling.step if scheduling is not None else ():
-                if step.model_name not in names:
-                    raise BuildError(f"{made.name!r} calls {step.model_name!r}, which is not given")
+        configs = {m.name: m.config for m in self.models}
+        for ensemble in (m for m in given if isinstance(m, Ensemble)):
+            for name, called in ensemble.members.items():
+                if configs.get(name) != called:
+                    how = "not given" if name not in configs else "not the model given"
+                    raise BuildError(f"{ensemble.name!r} calls {name!r}, which is {how}")
 
     def files(self) -> Iterator[tuple[Path, Content]]:
         """Yield every file of the repository by its path there."""
@@ -316,6 +340,10 @@ class Repository:
         Raises `BuildError` or `ValueError` before anything is written.
         """
         files = {folder / name: _as_bytes(name, content) for name, content in self.files()}
+        for path in files:
+            inner = next((parent for parent in path.parents if parent in files), None)
+            if inner is not None:
+                raise BuildError(f"{inner} cannot be a file and hold {path.name!r}")
         for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)

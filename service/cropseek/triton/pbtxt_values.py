@@ -124,12 +124,12 @@ def meant_field(descriptor: Descriptor, name: str) -> tuple[str | None, str]:
         for known in descriptor.fields
         if known.message_type is not None and name in known.message_type.fields_by_name
     ]
-    if inside:
-        return None, f"it is a field of {' and of '.join(inside)}"
     near = difflib.get_close_matches(name, names, 1) if len(name) <= _MAX_SHOWN else []
+    sure = bool(near) and difflib.SequenceMatcher(None, name, near[0]).ratio() >= 0.8
+    if inside and not sure:
+        return None, f"it is a field of {' and of '.join(inside)}"
     if not near:
         return None, f"known: {', '.join(names)}" if names else "this block has no fields"
-    sure = difflib.SequenceMatcher(None, name, near[0]).ratio() >= 0.8
     return near[0] if sure else None, f"did you mean {near[0]!r}?"
 
 

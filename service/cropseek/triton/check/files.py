@@ -63,6 +63,8 @@ def version_findings(model: Model) -> Iterator[Finding]:
                 f"version {version} has no folder",
                 f"there are: {existing}",
             )
+    if model.versions and not model.served_versions and not pinned:
+        yield model.finding("V002", ("version_policy",), "version_policy serves no version")
     if not model.versions:
         yield model.finding(
             "V001",

@@ -73,8 +73,8 @@ class Model:
             return tuple(v for v in existing if v in policy.specific.versions)
         if policy is not None and policy.all is not None:
             return tuple(existing)
-        newest = (policy.latest.num_versions if policy and policy.latest else None) or 1
-        return tuple(existing[-newest:])
+        newest = (policy.latest.num_versions or 0) if policy and policy.latest else 1
+        return tuple(existing[-newest:]) if newest else ()
 
     @cached_property
     def is_completed(self) -> bool:

@@ -67,7 +67,9 @@ def read_repository(root: Path, profile: str | None = None) -> Repository:
 
 def _stray(folder: Path) -> Finding:
     said = "a folder that is no model: a server that loads every model refuses to start"
-    return Finding(RULES["R006"], "", folder, Place(1, 1), said, "move it out of the repository")
+    return Finding(
+        RULES["R006"], "", folder, Place(1, 1), said, "move it out, or give it config.pbtxt and 1/"
+    )
 
 
 def _nothing_here(root: Path) -> Finding:

@@ -126,7 +126,12 @@ _TABLE = (
         _E,
         "A model needs a version folder such as `1/`, an ensemble too; that may be empty.",
     ),
-    ("V002", "absent-version", _E, "`version_policy` names only versions that have no folder."),
+    (
+        "V002",
+        "absent-version",
+        _E,
+        "`version_policy` serves no version, or names only ones without a folder.",
+    ),
     (
         "V003",
         "no-model-file",
@@ -149,7 +154,12 @@ _TABLE = (
     ("E001", "absent-member", _E, "A step names a model that is not in the repository."),
     ("E002", "unknown-input", _E, "A step feeds an input that its model does not have."),
     ("E003", "unknown-output", _E, "A step takes an output that its model does not have."),
-    ("E004", "input-not-fed", _E, "A step leaves out an input that its model needs."),
+    (
+        "E004",
+        "input-not-fed",
+        _E,
+        "A step leaves out an input that its model needs, or feeds it what may be left out.",
+    ),
     ("E005", "nobody-produces", _E, "A step reads a tensor that no input or step writes."),
     ("E006", "output-not-written", _E, "No step writes this output of the ensemble."),
     ("E007", "input-unused", _E, "No step reads this input of the ensemble."),

@@ -77,8 +77,8 @@ def _priorities(model: Model) -> Iterator[Finding]:
                 f"priority_queue_policy: expected a level from 1 to {levels}, got {level}",
             )
     if batching.preserve_ordering:
-        default_policy = batching.default_queue_policy
-        delays = default_policy is not None and default_policy.timeout_action == "DELAY"
+        policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
+        delays = any(policy and policy.timeout_action == "DELAY" for policy in policies)
         if levels > 1 or delays:
             reason = f"{levels} priority levels" if levels > 1 else "timeout_action DELAY"
             yield model.finding(

@@ -10,7 +10,8 @@ _NOQA = re.compile(
     r"#\s*noqa(?P<file>-file)?\s*:\s*(?P<codes>[A-Z]\d{3}\b(?:[\s,]+[A-Z]\d{3}\b)*)",
     re.IGNORECASE | re.ASCII,
 )
-_STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+# A string, or else a comment, whichever begins first.
+_COMMENT = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|(?P<comment>#.*)")
 
 
 Suppressions = dict[int | None, frozenset[str]]  # codes by line; None: of the whole file
@@ -20,8 +21,8 @@ def suppressions(text: str) -> Suppressions:
     """Return the codes that a text suppresses, by line."""
     found: Suppressions = {}
     for number, line in enumerate(text.split("\n"), 1):  # lines as the reader counts them
-        match = _NOQA.search(_STRING.sub('""', line))
-        if match:
+        comments = [match["comment"] for match in _COMMENT.finditer(line) if match["comment"]]
+        for match in _NOQA.finditer(comments[0] if comments else ""):
             key = None if match["file"] else number
             codes = frozenset(re.split(r"[\s,]+", match["codes"].upper()))
             found[key] = found.get(key, frozenset()) | codes

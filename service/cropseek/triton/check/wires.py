@@ -6,6 +6,7 @@ written and read: an input or output of a member, or of the ensemble itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from cropseek.triton.config import Input, Output, Step
 Models = Mapping[str, Model]
 
 
+_DIGITS = re.compile(r"\d+")
 Side = Literal["input", "output"]
 
 
@@ -52,13 +54,22 @@ def steps_of(model: Model) -> tuple[Step, ...]:
     return scheduling.step if scheduling is not None else ()
 
 
-def member_of(step: Step, models: Models) -> Model | None:
-    """Return the model that a step names, or surely means with a name that is misspelt."""
+def member_of(ensemble: Model, step: Step, models: Models) -> Model | None:
+    """Return the model that a step names, or surely means with a name that is misspelt.
+
+    Sure is one other model of nearly that name, not of another number, with all the inputs fed.
+    """
     name = step.model_name or ""
-    if name in models or step.model_namespace:
-        return models.get(name)
-    near = get_close_matches(name, models, 1, 0.8)
-    return models[near[0]] if near else None
+    if step.model_namespace:
+        return None  # a model of another repository
+    if name in models:
+        return models[name]
+    near = get_close_matches(name, [other for other in models if other != ensemble.name], 2, 0.8)
+    if len(near) != 1 or _DIGITS.sub("", near[0]) == _DIGITS.sub("", name):
+        return None
+    inputs = named(models[near[0]].config.input)
+    fits = inputs is not None and all(key in inputs for key in step.input_map)
+    return models[near[0]] if fits else None
 
 
 def named(tensors: Iterable[Input | Output]) -> dict[str, Input | Output] | None:
@@ -83,7 +94,7 @@ def wires_of(ensemble: Model, models: Models) -> dict[str, Wire]:
             port = Port(ensemble.name, None, tensor.name, _inside(tensor), batches, path)
             wire(tensor.name).producers.append(port)
     for number, step in enumerate(steps_of(ensemble)):
-        member = member_of(step, models)
+        member = member_of(ensemble, step, models)
         for key, name in step.input_map.items():
             wire(name).consumers.append(_member_port(member, step, number, "input", key))
         for key, name in step.output_map.items():

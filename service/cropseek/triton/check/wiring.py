@@ -43,7 +43,7 @@ def wiring_findings(ensemble: Model, models: Models) -> Iterator[Finding]:
             "E012",
             ("ensemble_scheduling", "step", number),
             said,
-            "give it max_batch_size, or a first dim of -1 without it",
+            "its max_batch_size and dims decide: batches that large, or a first dim of -1",
         )
     yield from _data_cycle(ensemble, wires)
 
@@ -60,7 +60,7 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
             )
     if step.model_namespace:
         return  # a model of another repository
-    member = member_of(step, models)
+    member = member_of(ensemble, step, models)
     if step.model_name not in models:
         yield ensemble.finding(
             "E001",
@@ -87,7 +87,8 @@ def _step(ensemble: Model, models: Models, number: int, step: Step) -> Iterator[
 def _listed(member: Model, side: Side) -> dict[str, Input | Output] | None:
     """Return a member's tensors; none of a model that lists none and that nothing completes."""
     tensors = getattr(member.config, side)
-    return {} if not tensors and not member.is_completed else named(tensors)
+    lists_none = not tensors and not member.faults and not member.is_completed
+    return {} if lists_none else named(tensors)
 
 
 def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
@@ -210,6 +211,15 @@ def _types(ensemble: Model, wire: Wire, producer: Port, consumer: Port) -> Itera
     one, other = producer.tensor, consumer.tensor
     assert one is not None
     assert other is not None
+    may_be_absent = isinstance(one, Input) and one.optional  # an input of the ensemble's own
+    if may_be_absent and isinstance(other, Input) and not other.optional:
+        yield ensemble.finding(
+            "E004",
+            _place(producer, consumer),
+            f"{consumer.model!r} needs its input {other.name!r}, and {wire.name!r} is optional",
+            "",
+            wire.name,
+        )
     if one.data_type and other.data_type and one.data_type != other.data_type:
         yield ensemble.finding(
             "E009",
@@ -244,7 +254,7 @@ def _shapes_fit(one: Port, other: Port) -> bool:
     """Compare as the server does: row by row, or in full if only one end batches."""
     assert one.tensor is not None
     assert other.tensor is not None
-    if not one.tensor.dims or not other.tensor.dims:
+    if any(not tensor.dims and tensor.reshape is None for tensor in (one.tensor, other.tensor)):
         return True  # what is not written may be anything
     if one.batches is None or other.batches is None:
         # Who batches is not written: right if any reading fits.
@@ -267,25 +277,31 @@ def _fit_in_full(one: Port, other: Port) -> bool:
 
 
 def _limit(ensemble: Model, producer: Port, consumer: Port) -> dict[int, str]:
-    """Return why not every batch passes where one end batches and the other is one whole tensor."""
-    if producer.batches is None or consumer.batches is None:
+    """Return why not every batch gets into a step where only one end of a wire batches."""
+    if consumer.step is None or producer.batches is None or consumer.batches is None:
         return {}
-    if bool(producer.batches) == bool(consumer.batches):
+    if bool(producer.batches) == bool(consumer.batches) or not _shapes_fit(producer, consumer):
         return {}
-    whole, batching = sorted((producer, consumer), key=lambda port: bool(port.batches))
-    assert whole.tensor is not None
+    assert producer.tensor is not None
+    assert consumer.tensor is not None
     in_full = _fit_in_full(producer, consumer)
-    rows = whole.tensor.dims[0] if in_full else 1
-    if rows > (batching.batches or 0):
-        step = batching.step if batching.step is not None else whole.step
-        said = f"{rows} rows are written out in dims, batches are of {batching.batches} at most"
-        return {step: said} if step is not None else {}
+    member = repr(consumer.model)
+    if consumer.batches:
+        rows = producer.tensor.dims[0] if in_full else 1
+        if rows <= consumer.batches:
+            return {}
+        return {
+            consumer.step: f"{producer.key!r} has {rows} rows, {member} takes batches of "
+            f"{consumer.batches} at most"
+        }
+    rows = consumer.tensor.dims[0] if in_full else 1
     size = ensemble.max_batch_size or 0
-    if size > 1 and rows != -1 and whole.step is not None:
-        takes = f"of exactly {rows}" if in_full else "none"
-        said = f"the ensemble takes batches of {size}, its member {whole.model!r} takes {takes}"
-        return {whole.step: said}
-    return {}
+    if size <= 1 or rows == -1:
+        return {}
+    takes = f"exactly {rows} rows" if in_full else "no batches"
+    return {
+        consumer.step: f"the ensemble takes batches of {size}, its member {member} takes {takes}"
+    }
 
 
 def _shape_text(port: Port) -> str:
