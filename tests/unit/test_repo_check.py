@@ -367,6 +367,23 @@ def test_of_a_misspelt_member_the_one_that_is_meant_is_compared(tmp_path: Path) 
     assert [f.remedy for f in errors if f.rule.code == "E001"] == ["did you mean 'encoder'?"]
 
 
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("encoder_v2", ["encoder_v1"]),  # another number is another model
+        ("encoderA", ["encoderB", "encoderC"]),  # which of them?
+        ("encoder", ["generator"]),
+    ],
+)
+def test_a_member_that_may_be_another_is_not_taken_for_it(
+    tmp_path: Path, name: str, there: list[str]
+) -> None:
+    others = [leaf(other, input=(replace(X, data_type="TYPE_INT64"),)) for other in there]
+    top = ensemble(replace(CHAIN[0], model_name=name), CHAIN[1])
+    findings = found(tmp_path, files(*others, leaf("b"), top))
+    assert [f.rule.code for f in findings if f.rule.severity.value == "error"] == ["E001"]
+
+
 class TestBls:
     def test_circles_through_declared_calls(self, tmp_path: Path) -> None:
         a = leaf("a", parameters={"bls_models": "top"})

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
 from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.model import BLS_PARAMETER
 from cropseek.triton.check.scheduling import QUEUE_EXAMPLE
 from cropseek.triton.check.wires import Models, steps_of
 from cropseek.triton.codec import FieldPath
@@ -40,13 +41,13 @@ def call_findings(models: Models) -> Iterator[Finding]:
             if name not in models:
                 yield model.finding(
                     "B001",
-                    ("parameters", "bls_models"),
+                    ("parameters", BLS_PARAMETER),
                     f"it calls {name!r}, which is not in the repository",
                     models_there(name, models, but=model.name),
                 )
     for cycle in cycles(calls):
         model = models[cycle[0]]
-        path: FieldPath = ("parameters", "bls_models") if model.calls else ("ensemble_scheduling",)
+        path: FieldPath = ("parameters", BLS_PARAMETER) if model.calls else ("ensemble_scheduling",)
         by_bls = any(models[name].calls for name in cycle)
         said = f"these models call each other: {' → '.join([*cycle, cycle[0]])}"
         yield model.finding("B002" if by_bls else "E011", path, said)
