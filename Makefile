@@ -34,7 +34,7 @@ demo: $(VENV)/installed ## Index real pictures, search one, write demo/index.htm
 serve: $(VENV)/installed ## Serve on 127.0.0.1:50051 until ctrl-C
 	@$(VENV)/bin/cropseek serve
 
-test: lint ## Lint, types, and every test that needs no torch
+test: lint ## Lint, types, and every test that needs no torch or DALI
 	@$(PY) -m pytest --ignore=tests/export
 
 lint: $(VENV)/installed ## Ruff, mypy, and hadolint on the Dockerfile
@@ -56,12 +56,12 @@ configs: $(VENV)/installed ## Render every model's config.pbtxt files
 
 $(EXPORT_VENV)/installed: requirements-export.lock pyproject.toml $(VENV)/installed
 	@[ -x $(EXPORT_PY) ] || $(PY) -m venv $(EXPORT_VENV)
-	@echo "installing torch and Ultralytics into ./$(EXPORT_VENV) (gigabytes, once)"
+	@echo "installing torch, Ultralytics and DALI into ./$(EXPORT_VENV) (gigabytes, once)"
 	@$(EXPORT_PY) -m pip install --quiet --disable-pip-version-check -r requirements-export.lock
 	@$(EXPORT_PY) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-test-export: $(EXPORT_VENV)/installed ## The tests that need torch and Ultralytics
+test-export: $(EXPORT_VENV)/installed ## The tests that need torch, Ultralytics or DALI
 	@$(EXPORT_PY) -m pytest tests/export
 
 models: $(EXPORT_VENV)/installed ## Make the served ONNX files and models.toml anew
@@ -71,7 +71,7 @@ lock: ## Resolve pyproject.toml anew into the lock files (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.10 --custom-compile-command "make lock" \
 		pyproject.toml --extra dev --extra bench -o requirements.lock
 	@uv pip compile --quiet --universal --python-version 3.10 --custom-compile-command "make lock" \
-		pyproject.toml --extra export --extra dev --extra bench -o requirements-export.lock
+		pyproject.toml --extra export --extra dali --extra dev --extra bench -o requirements-export.lock
 
 wheel: $(VENV)/installed ## Build the wheel into dist/
 	@$(PY) -m build --wheel --installer uv 2>/dev/null || $(PY) -m build --wheel

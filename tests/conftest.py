@@ -1,10 +1,14 @@
-"""What all tests share: which skips are allowed, and the pictures that packages carry."""
+"""What all tests share: which skips are allowed, packages' pictures, one real server for a run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.builders import packaged
+from cropseek.rpc.server import RunningServer, running_server
+from cropseek.settings import Settings
+from tests.builders import packaged, street_frames
 
 # Every test that may be skipped, with the reason; any other skip fails the run.
 ALLOWED_SKIPS: dict[str, str] = {
@@ -44,3 +48,16 @@ def photos() -> dict[str, bytes]:
     """Photographs with objects that scikit-image carries, encoded, by name."""
     names = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png")
     return {name: packaged("skimage", "data", name).read_bytes() for name in names}
+
+
+@pytest.fixture(scope="session")
+def frames() -> list[bytes]:
+    """JPEGs of a street with people and bicycles."""
+    return street_frames(count=12)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that runs until the last test is done: Triton, the service, a catalog on disk."""
+    with running_server(Settings(data_dir=tmp_path_factory.mktemp("server"))) as running:
+        yield running

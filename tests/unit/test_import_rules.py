@@ -24,6 +24,7 @@ RULES = {
     "torchvision": (f"{EXPORT}/",),
     "ultralytics": (f"{EXPORT}/",),
     "tensorrt": (f"{EXPORT}/",),
+    "nvidia": (f"{MODELS}/preprocess/1/dali.py",),
     "cropseek_export": (f"{EXPORT}/",),
     "os.environ": (f"{SERVICE}/settings.py",),
     "os.environb": (),

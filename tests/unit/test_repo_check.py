@@ -69,7 +69,6 @@ def test_our_gpu_profiles_lack_only_the_files_that_export_makes(profile: str) ->
     assert [(f.rule.code, f.model) for f in findings] == [
         ("V003", "detector"),
         ("V003", "embedder"),
-        ("V003", "preprocess"),
     ]
 
 
