@@ -38,8 +38,10 @@ def module() -> ModuleType:
 
 
 def built() -> Any:
-    """Return the pipeline, ready to run on the CPU."""
-    pipeline = module().preprocess(decoder="cpu", device_id=None, prefetch_queue_depth=1)
+    """Return the pipeline, ready to run on the CPU, in the executor that Triton runs."""
+    pipeline = module().preprocess(
+        decoding_device="cpu", device_id=None, prefetch_queue_depth=1, exec_dynamic=False
+    )
     pipeline.build()
     return pipeline
 
@@ -102,6 +104,11 @@ READ_ALIKE = {
     "WebP, orientation 6": with_orientation(6, "WEBP"),
     "BMP": encoded(PHOTO, "BMP"),
     "TIFF": encoded(PHOTO, "TIFF"),
+    "TIFF, LZW": encoded(PHOTO, "TIFF", compression="tiff_lzw"),
+    "TIFF, two pages": encoded(PHOTO, "TIFF", save_all=True, append_images=[PHOTO.copy()]),
+    "WebP, animated": encoded(PHOTO, "WEBP", save_all=True, append_images=[PHOTO.rotate(90)]),
+    "APNG": encoded(PHOTO, "PNG", save_all=True, append_images=[PHOTO.rotate(180)]),
+    "MPO": encoded(PHOTO, "MPO", save_all=True, append_images=[PHOTO.rotate(180)]),
     "JPEG 2000": encoded(PHOTO, "JPEG2000"),
     "PPM": encoded(PHOTO, "PPM"),
 }
@@ -193,12 +200,14 @@ def test_dali_rounds_16_bits(pipeline: Any) -> None:
 
 
 def test_triton_finds_the_pipeline() -> None:
-    """The DALI backend serialises the one function that is marked for it, as it stands."""
+    """Its DALI backend serialises the one function that is marked; this is how it looks."""
     (found,) = _discover_autoserialize(module(), visited=[])
     assert found is module().preprocess
 
 
-def test_a_batch_is_as_large_as_triton_makes() -> None:
-    """What the pipeline is made for is what the configuration says."""
-    made = module().preprocess(decoder="cpu", device_id=None)
-    assert made.max_batch_size == model_configs("t4")["preprocess"].max_batch_size
+def test_what_the_configuration_overrides_is_said_once_more() -> None:
+    """DALI wants a batch size and threads to serialise; they are no other than Triton's."""
+    config = model_configs("t4")["preprocess"]
+    made = module().preprocess(decoding_device="cpu", device_id=None)
+    assert made.max_batch_size == config.max_batch_size
+    assert config.parameters == {"num_threads": str(made.num_threads)}

@@ -14,14 +14,17 @@ FILL = 114
 
 @autoserialize
 @pipeline_def(batch_size=16, num_threads=4, device_id=0)
-def preprocess(decoder="mixed"):
-    """Return LETTERBOXED, FITTED and FRAME; without a GPU `decoder` is "cpu", `device_id` None."""
+def preprocess(decoding_device="mixed"):
+    """Return LETTERBOXED, FITTED and FRAME.
+
+    Without a GPU `decoding_device` is "cpu" and `device_id` None.
+    """
     encoded = fn.external_source(name="IMAGE", dtype=types.UINT8, ndim=1)
-    # Of the header: the size of pixels on a GPU cannot be computed with.
+    # Of the header: in DALI's older executor, which Triton runs, no size comes back from the GPU.
     size_hw = fn.cast(fn.peek_image_shape(encoded)[:2], dtype=types.FLOAT64)
     inner_hw = dali_math.max(_nearest(size_hw * (SIDE / dali_math.max(size_hw[0], size_hw[1]))), 1)
     pads_hw = dali_math.floor((SIDE - inner_hw) / 2)
-    frame = fn.decoders.image(encoded, device=decoder, output_type=types.RGB)
+    frame = fn.decoders.image(encoded, device=decoding_device, output_type=types.RGB)
     return _letterboxed(frame, inner_hw, pads_hw), _fitted(size_hw, inner_hw, pads_hw), frame
 
 
@@ -51,8 +54,6 @@ def _letterboxed(frame, inner_hw, pads_hw):
         crop_pos_x=positions[1],
         out_of_bounds_policy="pad",
         fill_values=FILL,
-        mean=0,
-        std=1,
         dtype=types.UINT8,
         output_layout="CHW",
     )

@@ -190,7 +190,7 @@ def draw(
 ) -> None:
     """Draw the pipeline of a repository, its faults in red where they are.
 
-    Without [bold]--profile[/bold], config.pbtxt is drawn, or else the first profile.
+    Without [bold]--profile[/bold], config.pbtxt is drawn, or else the profile cpu, or the first.
     """
     from cropseek.triton.check import check_repository, read_repository
     from cropseek.triton.draw import scene_of, to_svg
@@ -400,10 +400,11 @@ def _printable(text: str) -> str:
 
 def _said(findings: Collection[Finding], models: int) -> str:
     """Return how much was found, as `2 errors, 1 warning in 4 models`."""
+    from cropseek.triton.check import Severity
     from cropseek.triton.draw.words import counted
 
-    counts = Counter(finding.rule.severity.value for finding in findings)
-    found = [counted(counts[what], what) for what in ("error", "warning") if counts[what]]
+    counts = Counter(finding.rule.severity for finding in findings)
+    found = [counted(counts[what], what.value) for what in Severity if counts[what]]
     return f"{', '.join(found) or 'nothing found'} in {counted(models, 'model')}"
 
 

@@ -266,7 +266,6 @@ class Ensemble:
                 raise BuildError(f"{self.name}: nothing is fed to {called!r}")
             if not {wire.number for wire in made.values()} & (read | self._handed_out):
                 raise BuildError(f"{self.name}: nothing that {called!r} makes is read")
-        handed_out = {output.name for output in self._outputs}
         steps = tuple(
             Step(
                 called,
@@ -275,7 +274,7 @@ class Ensemble:
                 {
                     key: self._names[wire.number]
                     for key, wire in made.items()
-                    if wire.number in read or self._names[wire.number] in handed_out
+                    if wire.number in read | self._handed_out
                 },
             )
             for called, inputs, made in self._steps

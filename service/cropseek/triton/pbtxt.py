@@ -98,7 +98,6 @@ class Block:
     """
 
     descriptor: Descriptor | None
-    place: Place
     fields: dict[str, list[Entry]] = field(default_factory=dict)
     unread: dict[str, Place] = field(default_factory=dict)
     guessed: set[str] = field(default_factory=set)
@@ -111,7 +110,7 @@ class Block:
 def parse(text: str, descriptor: Descriptor) -> tuple[Block, list[Fault]]:
     """Return what a text says of a message, and every fault in it, in the order of the text."""
     reader = _Reader(text)
-    block = Block(descriptor, Place(1, 1))
+    block = Block(descriptor)
     reader.read(block)
     return block, sorted(reader.faults, key=lambda fault: fault.place)
 
@@ -260,12 +259,12 @@ class _Reader:
     def _inside(self, block: Block, opened: _Open) -> None:
         """Read fields until the block ends."""
         self._open.append(opened)
-        while not self._ends():
+        while not self._take_end():
             self._field(block)
         self._open.pop()
 
-    def _ends(self) -> bool:
-        """Return whether the innermost block or list ends: its mark is taken, or was forgotten."""
+    def _take_end(self) -> bool:
+        """Take the end of the innermost block or list, if here or forgotten; return whether so."""
         here, token = self._open[-1], self._now
         if here.closer and self._take(here.closer):
             return True
@@ -324,13 +323,13 @@ class _Reader:
         entries = self._values(wanted)
         if known is not None and not entries:
             block.unread.setdefault(known.name, token.place)
-        if self._is_wanted(block, wanted, is_guess=wanted.name != name):
+        if self._give_way(block, wanted, is_guess=wanted.name != name):
             for entry in entries:
                 self._add(block, wanted, entry)
         self._take(",", ";")
 
-    def _is_wanted(self, block: Block, wanted: _Field, *, is_guess: bool) -> bool:
-        """Return whether a field's value counts: a misspelt one gives way to the field itself."""
+    def _give_way(self, block: Block, wanted: _Field, *, is_guess: bool) -> bool:
+        """Let a misspelt field give way to the field itself; return whether this one counts."""
         if not wanted.is_single:
             return True
         if not is_guess and wanted.name in block.guessed:
@@ -462,22 +461,22 @@ class _Reader:
             self._fault(token.place, message, _form(wanted), Kind.VALUE)
             self._skip_block()
             return None
-        block = Block(wanted.message, token.place)
+        block = Block(wanted.message)
         self._enter(block)
         return block
 
     def _enter(self, block: Block) -> None:
         """Read a block from its opening mark to its closing one."""
         opener = self._now
-        if self._is_too_deep():
+        if self._skip_if_too_deep():
             return
         self._next()
         descriptor = block.descriptor
         title = f"block of {descriptor.name}" if descriptor is not None else "block"
         self._inside(block, _Open(_CLOSERS[opener.text], title, opener, descriptor))
 
-    def _is_too_deep(self) -> bool:
-        """Return whether a block or list is one too many within others, and pass over it then."""
+    def _skip_if_too_deep(self) -> bool:
+        """Pass over a block or list that is one too many within others, and return whether so."""
         if len(self._open) <= _MAX_DEPTH:
             return False
         self._fault(self._now.place, f"blocks within blocks: at most {_MAX_DEPTH}")
@@ -496,7 +495,7 @@ class _Reader:
             Kind.VALUE,
         )
         if only is not None:
-            block = Block(message, token.place)
+            block = Block(message)
             inner = _Field(only.name, only, token.place)
             for entry in self._given(inner):
                 self._add(block, inner, entry)
@@ -514,13 +513,13 @@ class _Reader:
         if wanted.is_single:
             message = f"{wanted.name}: expected one value, got a list"
             self._fault(opener.place, message, _form(wanted), Kind.VALUE)
-        if self._is_too_deep():
+        if self._skip_if_too_deep():
             return []
         self._next()
         title = f"list of {wanted.name}"
         self._open.append(_Open("]", title, opener, wanted.message, not wanted.is_scalar))
         entries: list[Entry] = []
-        while not self._ends():
+        while not self._take_end():
             entries += self._element(wanted)
             self._between(wanted)
         self._open.pop()
@@ -545,13 +544,13 @@ class _Reader:
         remedy = f"{wanted.name} [ {{ … }} ], each element in braces of its own"
         self._fault(start.place, f"{message}, got {shown(start.text)}", remedy)
         entries: list[Entry] = []
-        element = Block(wanted.message, start.place)
+        element = Block(wanted.message)
         while self._at_field() and not self._is_of_outer():
             token = self._now
             known = element.descriptor and element.descriptor.fields_by_name.get(token.text)
             begins = known and not known.is_repeated and element.all(token.text)
             if begins or not entries:
-                element = Block(wanted.message, token.place)
+                element = Block(wanted.message)
                 entries.append(Entry(element, token.place, wanted.place))
             self._field(element)
         return entries

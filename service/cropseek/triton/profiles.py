@@ -103,7 +103,14 @@ def _gpu_profile(detector: Leaf, embedder: Leaf, image_searches: int) -> Profile
     return Profile(
         # One: each instance has memory pools of its own. A batch is what came while it was busy.
         # The same in every GPU profile: DALI reads max_batch_size from the one root config.pbtxt.
-        preprocess=Leaf("dali", _on_gpu(1), most=16, most_waiting=_MOST_WAITING),
+        # Threads: what the GPU does not decode (all but JPEG) is decoded by these.
+        preprocess=Leaf(
+            "dali",
+            _on_gpu(1),
+            most=16,
+            most_waiting=_MOST_WAITING,
+            parameters={"num_threads": "4"},
+        ),
         detector=detector,
         embedder=embedder,
         # The index is in host memory, as in `cpu`: one a machine, not one a GPU.

@@ -1,21 +1,22 @@
 """Stands in for the `dali` backend: serialises the model's `dali.py` and runs it on the CPU.
 
-As DALI does it answers only requests for all outputs, batches the samples of several requests, and
-fails all of those requests if one picture cannot be read. Only the device is another.
+As DALI does it answers only requests for all outputs, batches the samples of several requests,
+fails all of those requests if one picture cannot be read, and runs DALI's older executor.
 """
 
 from __future__ import annotations
 
 import json
-from importlib.util import module_from_spec, spec_from_file_location
+import runpy
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from numpy.typing import NDArray
 from nvidia.dali import Pipeline
+
+from cropseek.types import Uint8Array
 
 
 class TritonPythonModel:
@@ -26,8 +27,11 @@ class TritonPythonModel:
         config = json.loads(args["model_config"])
         (self._input,) = (tensor["name"] for tensor in config["input"])
         self._outputs = [tensor["name"] for tensor in config["output"]]
-        self._most = config["max_batch_size"]
-        self._serialised = _serialised(Path(pb_utils.get_model_dir()) / "dali.py")
+        self._max_batch_size = config["max_batch_size"]
+        self._num_threads = int(config["parameters"]["num_threads"]["string_value"])
+        module = runpy.run_path(str(Path(pb_utils.get_model_dir()) / "dali.py"))
+        made = module["preprocess"](decoding_device="cpu", device_id=None)
+        self._serialised = made.serialize()
         self._reset()
 
     def execute(self, requests: list[Any]) -> list[Any]:
@@ -35,14 +39,16 @@ class TritonPythonModel:
         for request in requests:
             wanted = request.requested_output_names()
             if set(wanted) != set(self._outputs):
-                message = f"expected a request for {self._outputs}, got one for {wanted}"
-                return [_failed(message)] * len(requests)
-        samples = [list(_rows(request, self._input)) for request in requests]
+                return _failed(requests, f"expected a request for {self._outputs}, got {wanted}")
+        samples = [
+            list(pb_utils.get_input_tensor_by_name(request, self._input).as_numpy())
+            for request in requests
+        ]
         try:
             outputs = self._run(list(chain.from_iterable(samples)))
         except RuntimeError as error:
             self._reset()
-            return [_failed(f"Runtime error: {error}")] * len(requests)
+            return _failed(requests, f"Runtime error: {error}")
         return [
             pb_utils.InferenceResponse(
                 [
@@ -53,38 +59,27 @@ class TritonPythonModel:
             for sent in samples
         ]
 
-    def _run(self, samples: list[NDArray[np.uint8]]) -> dict[str, Any]:
+    def _run(self, samples: list[Uint8Array]) -> dict[str, Any]:
         """Return the rows of each output, in the order of the samples."""
-        self._pipeline.feed_input(self._input, samples)
-        outputs = zip(self._outputs, self._pipeline.run(), strict=True)
-        return {name: map(np.array, rows) for name, rows in outputs}
+        outputs = self._pipeline.run(**{self._input: samples})
+        return {
+            name: map(np.array, rows) for name, rows in zip(self._outputs, outputs, strict=True)
+        }
 
     def _reset(self) -> None:
-        """Build the pipeline, anew after an error, which leaves it unusable."""
+        """Make the pipeline, anew after an error, which leaves it unusable."""
         self._pipeline = Pipeline.deserialize(
             self._serialised,
-            batch_size=self._most,
-            num_threads=2,
+            batch_size=self._max_batch_size,
+            num_threads=self._num_threads,
             device_id=None,
             prefetch_queue_depth=1,
+            exec_pipelined=True,
+            exec_async=True,
+            exec_dynamic=False,
         )
-        self._pipeline.build()
 
 
-def _serialised(file: Path) -> bytes:
-    spec = spec_from_file_location("autoserialize_mod", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    pipeline = module.preprocess(decoder="cpu", device_id=None)
-    return bytes(pipeline.serialize())
-
-
-def _rows(request: Any, name: str) -> NDArray[np.uint8]:
-    rows: NDArray[np.uint8] = pb_utils.get_input_tensor_by_name(request, name).as_numpy()
-    return rows
-
-
-def _failed(message: str) -> Any:
-    return pb_utils.InferenceResponse(error=pb_utils.TritonError(message))
+def _failed(requests: list[Any], message: str) -> list[Any]:
+    error = pb_utils.TritonError(message, pb_utils.TritonError.UNKNOWN)
+    return [pb_utils.InferenceResponse(error=error) for _ in requests]

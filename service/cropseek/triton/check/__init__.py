@@ -33,7 +33,6 @@ from cropseek.triton.check.wiring import wiring_findings
 __all__ = [
     "RULES",
     "Finding",
-    "Model",
     "Options",
     "Repository",
     "Rule",

@@ -12,7 +12,7 @@ from cropseek.triton.check.text_file import Unreadable, text_of
 from cropseek.triton.config import read_pbtxt
 
 # What a backend loads from a version folder unless the configuration names another; any of them.
-DEFAULT_FILES: dict[str, tuple[str, ...]] = {
+_DEFAULT_FILES: dict[str, tuple[str, ...]] = {
     "dali": ("model.dali", "dali.py"),
     "onnxruntime": ("model.onnx",),
     "openvino": ("model.xml",),
@@ -26,7 +26,7 @@ _TENSORFLOW: dict[str, tuple[str, ...]] = {
     "tensorflow_savedmodel": ("model.savedmodel",),
 }
 _COMPLETED_FROM = frozenset(  # files by which the server knows the backend where nothing names it
-    name for names in (*DEFAULT_FILES.values(), *_TENSORFLOW.values()) for name in names
+    name for names in (*_DEFAULT_FILES.values(), *_TENSORFLOW.values()) for name in names
 ) - {"dali.py", "model.dali", "model.json"}
 
 
@@ -98,7 +98,7 @@ def _visible(names: Iterable[str]) -> list[str]:
 def _model_files(model: Model) -> tuple[str, ...]:
     """Return the files of which a version needs one; none if that is not known."""
     named = model.config.default_model_filename
-    default = _TENSORFLOW.get(model.config.platform or "", DEFAULT_FILES.get(model.backend, ()))
+    default = _TENSORFLOW.get(model.config.platform or "", _DEFAULT_FILES.get(model.backend, ()))
     if model.backend == "ensemble":
         return ()
     return (named,) if named else default

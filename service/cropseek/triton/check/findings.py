@@ -11,10 +11,15 @@ from cropseek.triton.pbtxt import Place
 
 
 class Severity(enum.Enum):
-    """How bad a finding is."""
+    """How bad a finding is, the worst first."""
 
     ERROR = "error"  # the server refuses it, or requests fail
     WARNING = "warning"  # it works, and is probably not what was meant
+
+    @property
+    def rank(self) -> int:
+        """Its place in that order, to sort by."""
+        return list(Severity).index(self)
 
 
 @dataclass(frozen=True)

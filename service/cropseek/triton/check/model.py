@@ -62,7 +62,8 @@ class Model:
 
         A folder called `name.backend` says it too.
         """
-        return backend_of(self.config) or self.name.rpartition(".")[2] * ("." in self.name)
+        _, dot, suffix = self.name.rpartition(".")
+        return backend_of(self.config) or (suffix if dot else "")
 
     @cached_property
     def served_versions(self) -> tuple[int, ...]:

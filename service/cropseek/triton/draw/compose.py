@@ -49,7 +49,7 @@ def scene_of(
         repository.profile,
         tuple(boxes),
         tuple(composer.links(boxes)),
-        tuple(sorted(told, key=lambda finding: finding.rule.severity.value)),
+        tuple(sorted(told, key=lambda finding: finding.rule.severity.rank)),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cropseek.triton.check.findings import Finding
+from cropseek.triton.check.findings import Finding, Severity
 from cropseek.triton.draw.colors import COLORS
 
 
@@ -133,12 +133,13 @@ def size_text(count: int) -> str:
 
 def worst(findings: Iterable[Finding]) -> str:
     """Return "error", "warning", or "" without a finding."""
-    return min((finding.rule.severity.value for finding in findings), default="")
+    found = {finding.rule.severity for finding in findings}
+    return next((severity.value for severity in Severity if severity in found), "")
 
 
 def codes(findings: Iterable[Finding], most: int = 3) -> str:
     """Return the codes of findings, each once, errors first."""
-    ordered = sorted(findings, key=lambda finding: finding.rule.severity.value)
+    ordered = sorted(findings, key=lambda finding: finding.rule.severity.rank)
     listed = list(dict.fromkeys(finding.rule.code for finding in ordered))
     more = [f"+{len(listed) - most}"] if len(listed) > most else []
     return " ".join([*listed[:most], *more])

@@ -138,9 +138,10 @@ def _draw_head(canvas: Canvas, scene: Scene) -> float:
     """Draw the title and the legend, and return where the picture begins."""
     models = counted(scene.models, "model")
     parts = [(shortened(scene.title, 60), "strong"), (f"· {models}", "muted")]
-    counts = Counter(finding.rule.severity.value for finding in scene.findings)
-    for severity in sorted(counts):
-        parts += [("·", "muted"), (counted(counts[severity], severity), severity)]
+    counts = Counter(finding.rule.severity for finding in scene.findings)
+    for severity in sorted(counts, key=lambda severity: severity.rank):
+        name = severity.value
+        parts += [("·", "muted"), (counted(counts[severity], name), name)]
     canvas.text(_MARGIN, 36, parts, 16, title=whole(scene.title, 60))
     shown = {box.group for top in scene.boxes for box in (top, *top.steps) if not box.place}
     x = _MARGIN

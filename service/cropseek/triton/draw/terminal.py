@@ -213,7 +213,9 @@ class _Rails:
         rails = [track.rail for track in self._tracks.values() if track.rail is not None]
         self._across = 2 * max([1, *(rail + 1 for rail in rails)])
         self._room = width - self._across - 1
-        self._tensors = {port.wire: port.tensor for role, _, port in self._ports if role[0] == "w"}
+        self._tensors = {
+            port.wire: port.tensor for role, _, port in self._ports if role == "writers"
+        }
         self._live: set[int] = set()
 
     def lines(self) -> Iterator[Text]:
@@ -246,7 +248,9 @@ class _Rails:
         return _port(port, room, "←" if role == "readers" else "→", tensor)
 
     def _passing(self) -> Text:
-        rails = ["│" if place / 2 in self._live else " " for place in range(self._across + 1)]
+        rails = [" "] * (self._across + 1)
+        for rail in self._live:
+            rails[2 * rail] = "│"
         return Text("".join(rails), "dim")
 
     def _joined(self, role: Role, end: End, port: Port) -> Text:
