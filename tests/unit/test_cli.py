@@ -364,6 +364,13 @@ def test_tables_fit_80_columns(
     assert "0.875" in ran.out
 
 
+def test_the_folder_that_all_sources_are_in_is_said_once(there: Callable[..., Ran]) -> None:
+    there("index", "good")
+    header, *rows = there("search", "good/a.png").out.splitlines()[1:]
+    assert re.search(r"found in good/ +as", header)
+    assert {row.split("0.875")[1].split()[0] for row in rows} == {"a.png", "b.JPG", "deeper/c.jpeg"}
+
+
 def test_a_search_without_neighbours(server: FakeServer, there: Callable[..., Ran]) -> None:
     server.service.items["default"] = []
     ran = there("search", "good/a.png")

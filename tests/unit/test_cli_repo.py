@@ -30,7 +30,7 @@ def run(*arguments: str) -> Result:
 def test_a_sound_repository(tmp_path: Path) -> None:
     write(single(), tmp_path / "models")
     done = run("check", "models")
-    assert (done.exit_code, done.stdout) == (0, "nothing found in 1 model\n")
+    assert (done.exit_code, done.stdout) == (0, "no faults in 1 model\n")
 
 
 def test_an_error(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_profile_s_file_is_of_its_model(tmp_path: Path) -> None:
 def test_the_repository_that_one_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(single(), tmp_path / "models")
     monkeypatch.chdir(tmp_path / "models")
-    assert run("check", ".").stdout == "nothing found in 1 model\n"
+    assert run("check", ".").stdout == "no faults in 1 model\n"
     monkeypatch.chdir(tmp_path / "models" / "top")
-    assert run("check", ".").stdout == "nothing found in 1 model\n"
+    assert run("check", ".").stdout == "no faults in 1 model\n"
 
 
 def test_what_each_profile_has_is_said(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_what_each_profile_has_is_said(tmp_path: Path) -> None:
     broken = made["top/config.pbtxt"] + "x: 1\n"
     write(made | {"top/configs/gpu.pbtxt": broken}, tmp_path / "models")
     assert run("check", "models").stdout.splitlines() == [
-        "nothing found in 1 model, config.pbtxt",
+        "no faults in 1 model, config.pbtxt",
         "models/top/configs/gpu.pbtxt:13:1: error S002 ModelConfig has no field 'x'",
         *run("check", "models", "--profile", "gpu").stdout.splitlines()[1:2],
         "1 error in 1 model, profile gpu",
@@ -212,7 +212,7 @@ def test_building(tmp_path: Path) -> None:
     (tmp_path / "d.py").write_text(DESCRIPTION, encoding="utf-8")
     done = run("build", "d.py", "-o", "models")
     assert done.exit_code == 0
-    assert done.stdout == "1 model, 2 files in models\nnothing found in 1 model\n"
+    assert done.stdout == "1 model, 2 files in models\nno faults in 1 model\n"
     assert (tmp_path / "models" / "one" / "config.pbtxt").is_file()
 
 

@@ -201,6 +201,13 @@ class TestBadInput:
         assert [f.rule.code for f in check_repository(read_repository(tmp_path))] == ["R001"]
 
 
+def test_what_is_fed_under_a_wrong_name_is_likely_what_is_missing(tmp_path: Path) -> None:
+    first, second = CHAIN
+    made = chain(replace(first, input_map={"Q": "X"}), second)
+    (finding,) = (f for f in found(tmp_path, made) if f.rule.code == "E004")
+    assert finding.remedy == 'input_map { key: "X" value: "X" }'
+
+
 class TestSuppression:
     def test_a_line(self, tmp_path: Path) -> None:
         made = single(dynamic_batching=DynamicBatching())

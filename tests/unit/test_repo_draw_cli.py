@@ -39,7 +39,7 @@ def test_draw_writes_svg(tmp_path: Path) -> None:
     write(single(), tmp_path / "models")
     target = tmp_path / "out.svg"
     ran = run("repo", "draw", tmp_path / "models", "-o", target)
-    assert (ran.code, ran.out) == (0, f"{target}: nothing found in 1 model\n")
+    assert (ran.code, ran.out) == (0, f"{target}: no faults in 1 model\n")
     assert (
         ET.fromstring(target.read_text(encoding="utf-8")).tag == "{http://www.w3.org/2000/svg}svg"
     )
@@ -50,7 +50,7 @@ def test_draw_chooses_a_profile_and_says_so() -> None:
     assert first[-2].endswith("in 6 models, profile cpu")
     assert first[-1] == "other profiles: a100, h100, t4 (--profile)"
     named = run("repo", "draw", OURS / "detect", "--profile", "cpu").out.splitlines()
-    assert named[-1] == "nothing found in 3 models, profile cpu"
+    assert named[-1] == "no faults in 3 models, profile cpu"
 
 
 def test_draw_prints_the_scene_as_json(tmp_path: Path) -> None:

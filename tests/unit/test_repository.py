@@ -10,7 +10,12 @@ from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from cropseek.errors import SetupError
-from cropseek.triton.repository import PICTURES_PER_CORE, prepare_backends, prepare_repository
+from cropseek.triton.repository import (
+    PICTURES_PER_CORE,
+    prepare_backends,
+    prepare_repository,
+    require_backends,
+)
 
 REPOSITORY = Path(__file__).parents[2] / "model_repository"
 
@@ -80,6 +85,21 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """By name, with those that are."""
     with pytest.raises(SetupError, match=r"profile: expected one of cpu.*, got 'abacus': no .*/"):
         prepare_repository(REPOSITORY, tmp_path / "models", "abacus", 1)
+
+
+@pytest.mark.parametrize("profile", ["t4", "a100", "h100"])
+def test_a_profile_for_backends_that_are_not_there_is_refused(tmp_path: Path, profile: str) -> None:
+    """Before Triton says so, at length, of each model."""
+    models, backends = tmp_path / "models", tmp_path / "backends"
+    prepare_repository(REPOSITORY, models, profile, 1)
+    for name in ("onnxruntime", "python"):
+        (backends / name).mkdir(parents=True)
+    wanted = f"the backends onnxruntime, python, got '{profile}', which needs dali, tensorrt: "
+    with pytest.raises(SetupError, match=wanted):
+        require_backends(models, profile, backends)
+    for name in ("dali", "tensorrt"):
+        (backends / name).mkdir(parents=True)
+    require_backends(models, profile, backends)
 
 
 # ---- backends -----------------------------------------------------------------------------------

@@ -405,7 +405,7 @@ def _said(findings: Collection[Finding], models: int) -> str:
 
     counts = Counter(finding.rule.severity for finding in findings)
     found = [counted(counts[what], what.value) for what in Severity if counts[what]]
-    return f"{', '.join(found) or 'nothing found'} in {counted(models, 'model')}"
+    return f"{', '.join(found) or 'no faults'} in {counted(models, 'model')}"
 
 
 def _shown(path: Path) -> Path:

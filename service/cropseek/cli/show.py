@@ -56,6 +56,7 @@ def print_detections(picture: Picture, result: DetectResult) -> None:
     found = _count(len(result.detections), "object") + _more(result.truncated)
     _print_title(picture, f"{width} x {height}, {found}")
     if not result.detections:
+        stdout.print("[dim]a lower --min-score may find some[/dim]")
         return
     table = _table()
     table.add_column("label")
@@ -75,18 +76,20 @@ def print_neighbors(picture: Picture, result: SearchResult) -> None:
     found = _count(len(result.detections), "object") + _more(result.truncated)
     _print_title(picture, f"{found}, {took:.0f} ms")
     if not result.detections:
+        stdout.print("[dim]a lower --min-score, or --regions whole-picture, may find some[/dim]")
         return
     table = _table()
     table.add_column("object", no_wrap=True)
     table.add_column("similarity", justify="right", no_wrap=True)
-    table.add_column("found in", overflow="fold", ratio=1)
+    folder = _common_folder([n.source for d in result.detections for n in d.neighbors])
+    table.add_column(f"found in {folder}".rstrip(), overflow="fold", ratio=1)
     table.add_column("as", no_wrap=True)
     for detection in result.detections:
-        _add_neighbors(table, detection)
+        _add_neighbors(table, detection, folder)
     stdout.print(table)
 
 
-def _add_neighbors(table: Table, detection: Detection) -> None:
+def _add_neighbors(table: Table, detection: Detection, folder: str) -> None:
     name = f"{_label(detection)} {detection.score:.2f}"
     if not detection.neighbors:
         table.add_row(name, "", "[dim]nothing like it[/dim]", "", end_section=True)
@@ -94,17 +97,26 @@ def _add_neighbors(table: Table, detection: Detection) -> None:
         table.add_row(
             Text(name if number == 0 else ""),
             f"{neighbor.similarity:.3f}",
-            Text(found_in(neighbor)),
+            Text(found_in(neighbor).removeprefix(folder)),
             Text(f"{neighbor.label or 'whole picture'} {neighbor.score:.2f}"),
             end_section=number == len(detection.neighbors) - 1,
         )
 
 
+def _common_folder(sources: Sequence[str]) -> str:
+    """Return what all sources begin with up to a slash, below the current folder if they are."""
+    shown = [_below_here(source) for source in sources]
+    shared = os.path.commonprefix(shown)  # noqa: RUF071 a source is any text, not only a path
+    return shared[: shared.rfind("/") + 1]
+
+
+def _below_here(source: str) -> str:
+    return source.removeprefix(os.getcwd() + os.sep)
+
+
 def found_in(neighbor: Neighbor) -> str:
     """Return a neighbour's source, short where it lies below the current folder."""
-    source = neighbor.source
-    here = os.getcwd() + os.sep
-    source = source.removeprefix(here)
+    source = _below_here(neighbor.source)
     return source if neighbor.time_s is None else f"{source} at {neighbor.time_s:.2f} s"
 
 

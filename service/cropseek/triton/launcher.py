@@ -40,7 +40,12 @@ from cropseek.triton.machine import (
     libpython,
     require,
 )
-from cropseek.triton.repository import PICTURES_PER_CORE, prepare_backends, prepare_repository
+from cropseek.triton.repository import (
+    PICTURES_PER_CORE,
+    prepare_backends,
+    prepare_repository,
+    require_backends,
+)
 from cropseek.types import PictureOptions, Regions
 
 _LOG_TAIL_LINES = 8
@@ -173,13 +178,11 @@ class TritonServer:
 
     def _prepare(self, install: TritonInstall) -> None:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        prepare_backends(install.root, version, self._run_dir / "backends", self._backends)
-        prepare_repository(
-            self._settings.model_repository,
-            self._run_dir / "models",
-            self._settings.profile,
-            usable_cores(),
-        )
+        models, backends = self._run_dir / "models", self._run_dir / "backends"
+        profile = self._settings.profile
+        prepare_backends(install.root, version, backends, self._backends)
+        prepare_repository(self._settings.model_repository, models, profile, usable_cores())
+        require_backends(models, profile, backends)
 
     def _command(self, install: TritonInstall) -> list[str]:
         host, port = self.target.split(":")

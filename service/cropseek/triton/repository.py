@@ -40,6 +40,19 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
 
+def require_backends(models: Path, profile: str, backends: Path) -> None:
+    """Raise `SetupError` if `models` want a backend that is not among the folders of `backends`."""
+    files = models.glob(f"*/configs/{profile}.pbtxt")
+    configs = (ModelConfig.from_pbtxt(path.read_text(encoding="utf-8")) for path in files)
+    wanted = {config.backend for config in configs if config.backend}
+    there = {path.name for path in backends.iterdir()}
+    if missing := wanted - there:
+        raise SetupError(
+            f"profile: expected one for the backends {', '.join(sorted(there))}, got {profile!r}, "
+            f"which needs {', '.join(sorted(missing))}: GPU profiles cannot be served yet"
+        )
+
+
 def _with_instances(text: str, count: int) -> str:
     config = ModelConfig.from_pbtxt(text)
     first, *others = config.instance_group

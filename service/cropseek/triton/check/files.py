@@ -74,6 +74,7 @@ def version_findings(model: Model) -> Iterator[Finding]:
         )
     wanted = _model_files(model)
     for version in model.served_versions:
+        there = ", ".join(_visible(model.versions[version])) or "nothing"
         if wanted and not any(_is_there(model, version, name) for name in wanted):
             yield model.finding(
                 "V003",
@@ -81,7 +82,7 @@ def version_findings(model: Model) -> Iterator[Finding]:
                 if model.config.default_model_filename
                 else ("backend",),
                 f"version {version} has no {' or '.join(wanted)}",
-                f"there is: {', '.join(_visible(model.versions[version])) or 'nothing'}",
+                f"put it there; there is {there}",
             )
 
 

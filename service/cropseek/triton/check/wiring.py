@@ -107,7 +107,7 @@ def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator
                 "E004",
                 (*at, "input_map"),
                 f"{member.name!r} needs its input {name!r} ({described(inputs[name])})",
-                f'input_map {{ key: "{name}" value: "…" }}',
+                f'input_map {{ key: "{name}" value: "{_likely_value(inputs, step)}" }}',
             )
     if outputs is None:
         return
@@ -201,6 +201,12 @@ def _pairs(wire: Wire) -> Iterator[tuple[Port, Port]]:
         for consumer in wire.consumers:
             if producer.tensor is not None and consumer.tensor is not None:
                 yield producer, consumer
+
+
+def _likely_value(inputs: Mapping[str, Input | Output], step: Step) -> str:
+    """Return what is fed under a name that the member lacks, if it lacks one input and has one."""
+    unknown, unfed = unknown_inputs(inputs, step), unfed_inputs(inputs, step)
+    return step.input_map[unknown[0]] if len(unknown) == len(unfed) == 1 else "…"
 
 
 def _place(producer: Port, consumer: Port) -> FieldPath:
