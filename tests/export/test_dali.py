@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,7 @@ from cropseek.settings import Settings
 from cropseek.triton.profiles import model_configs
 from cropseek.types import Int32Array, Uint8Array
 from cropseek.vision.decode import decode_image
-from cropseek.vision.geometry import letterbox
+from cropseek.vision.geometry import LETTERBOX_FILL, letterbox
 from tests.builders import encoded, noise, packaged
 
 PREPROCESS = Settings().model_repository / "preprocess" / "1" / "dali.py"
@@ -67,6 +68,10 @@ def assert_alike(pipeline: Any, picture: bytes) -> None:
     assert fitted.tolist() == expected_fitted.to_array().tolist()
     assert most_apart(frame, expected_frame) <= 1
     assert most_apart(square, expected_square) <= 1
+    padding = np.ones((640, 640), bool)
+    inner_w, inner_h, left, top = fitted[2:].tolist()
+    padding[top : top + inner_h, left : left + inner_w] = False
+    assert (square[:, padding] == LETTERBOX_FILL).all()
 
 
 def most_apart(pixels: Uint8Array, others: Uint8Array) -> int:
@@ -83,6 +88,13 @@ def with_orientation(value: int, kind: str) -> bytes:
     return encoded(PHOTO, kind, exif=exif)
 
 
+def with_black_ink(picture: Image.Image) -> Image.Image:
+    """Return a picture as CMYK with all its grey in the black; Pillow's own has none there."""
+    inks = 255 - np.asarray(picture)
+    black = inks.min(axis=2, keepdims=True)
+    return Image.fromarray(np.dstack([inks - black, black]), "CMYK")
+
+
 PHOTO = Image.open(packaged("skimage", "data", "rocket.jpg")).convert("RGB")
 GREY = PHOTO.convert("L")
 JPEG = encoded(PHOTO)
@@ -91,7 +103,7 @@ READ_ALIKE = {
     "JPEG, colours at full size": encoded(PHOTO, quality=95, subsampling=0),
     "JPEG, progressive": encoded(PHOTO, progressive=True),
     "JPEG, grey": encoded(GREY),
-    "JPEG, CMYK": encoded(PHOTO.convert("CMYK")),
+    "JPEG, CMYK": encoded(with_black_ink(PHOTO)),
     "JPEG, with zeros behind it": JPEG + bytes(1000),
     **{f"JPEG, orientation {n}": with_orientation(n, "JPEG") for n in range(1, 9)},
     "PNG": encoded(PHOTO, "PNG"),
@@ -134,11 +146,12 @@ def test_a_picture_is_read_alike(pipeline: Any, name: str) -> None:
     assert_alike(pipeline, READ_ALIKE[name])
 
 
-# A width of 1280 halves, so that odd heights end on a half, which is rounded to even.
-@pytest.mark.parametrize(
-    "size_wh",
-    [(1280, 853), (1280, 855), (855, 1280), (3840, 9), (640, 639), (641, 640), (1, 3000), (1, 1)],
-)
+# A width of 1280 halves, so that odd heights end on a half, which is rounded to even; at 8960 x 91
+# arithmetic of 32 bits would miss it.
+HALVES = [(1280, 853), (1280, 855), (855, 1280), (3840, 9), (8960, 91)]
+
+
+@pytest.mark.parametrize("size_wh", [*HALVES, (640, 639), (641, 640), (1, 3000), (1, 1)])
 def test_a_size_is_fitted_alike(pipeline: Any, size_wh: tuple[int, int]) -> None:
     """The rounding is the same, and so is where an odd margin's pixel goes."""
     assert_alike(pipeline, encoded(Image.fromarray(noise(*size_wh)), "BMP"))
@@ -162,7 +175,7 @@ def test_a_batch_holds_what_each_picture_gives_alone(pipeline: Any) -> None:
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_both_refuse_what_is_damaged(name: str) -> None:
-    """Neither fills anything in."""
+    """Neither fills anything in, in these formats."""
     with pytest.raises(InvalidImage):
         decode_image(DAMAGED[name])
     with pytest.raises(RuntimeError):
@@ -173,6 +186,16 @@ def test_a_damaged_picture_fails_its_batch() -> None:
     """The whole pictures beside it have no answer either."""
     with pytest.raises(RuntimeError):
         run(built(), [JPEG, DAMAGED["half a JPEG"]])
+
+
+def test_dali_fills_a_damaged_tiff_in(pipeline: Any) -> None:
+    """And says nothing."""
+    whole = READ_ALIKE["TIFF, LZW"]
+    damaged = whole[:20_000] + bytes(range(16)) + whole[20_016:]
+    with pytest.raises(InvalidImage):
+        decode_image(damaged)
+    ((_, _, frame),) = run(pipeline, [damaged])
+    assert most_apart(frame, np.asarray(PHOTO)) > 1
 
 
 @pytest.mark.parametrize("kind", ONLY_OURS)
@@ -203,6 +226,7 @@ def test_triton_finds_the_pipeline() -> None:
     """Its DALI backend serialises the one function that is marked; this is how it looks."""
     (found,) = _discover_autoserialize(module(), visited=[])
     assert found is module().preprocess
+    assert signature(found).parameters["decoding_device"].default == "mixed"  # on the GPU
 
 
 def test_what_the_configuration_overrides_is_said_once_more() -> None:

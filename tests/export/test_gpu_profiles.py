@@ -8,13 +8,16 @@ committed, the fields for CUDA included.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+from PIL import Image
 from tritonclient.utils import InferenceServerException
 
 from cropseek.errors import ModelFailed
@@ -25,7 +28,7 @@ from cropseek.triton.config import ModelConfig
 from cropseek.triton.launcher import TritonServer
 from cropseek.triton.profiles import model_configs
 from cropseek.types import PictureOptions, PictureResult, Regions
-from tests.builders import iou
+from tests.builders import encoded, flat, iou, noise
 
 STANDINS = {
     path.parent.name: path for path in (Path(__file__).parents[1] / "standins").glob("*/model.py")
@@ -78,6 +81,59 @@ async def test_a_damaged_picture_is_refused_and_the_next_is_served(
         await _run(served[1], [(frames[0][:5000], PictureOptions())])
     (result,) = await _run(served[1], [(frames[0], PictureOptions())])
     assert len(result.detections)
+
+
+def test_pictures_that_meet_in_a_batch_are_told_apart(served: tuple[str, str]) -> None:
+    """Each request has its own picture's rows."""
+    sizes = [(90 + 10 * number, 70 + number) for number in range(8)]
+    pictures = [encoded(Image.fromarray(noise(*size)), "PNG") for size in sizes]
+    with triton.InferenceServerClient(served[1]) as client:
+        before = _batched(client)
+        answers = _preprocessed(client, pictures)
+        assert _batched(client) > before, "they did not meet"
+    for size, answer in zip(sizes, answers, strict=True):
+        assert isinstance(answer, triton.InferResult)
+        assert answer.as_numpy("FITTED")[0, :2].tolist() == [*size]
+        np.testing.assert_array_equal(answer.as_numpy("FRAME")[0], noise(*size))
+
+
+def test_a_damaged_picture_fails_those_that_it_meets_and_no_more(
+    served: tuple[str, str], frames: list[bytes]
+) -> None:
+    """So does DALI; Triton lives on."""
+    with triton.InferenceServerClient(served[1]) as client:
+        answers = _preprocessed(client, [*frames[:7], frames[7][:5000]])
+        failed = [answer for answer in answers if isinstance(answer, InferenceServerException)]
+        assert len(failed) > 1, "they did not meet"
+        assert all("Failed to decode" in str(error.message()) for error in failed)
+        assert isinstance(answers[-1], InferenceServerException)
+        (after,) = _preprocessed(client, frames[:1])[:1]
+        assert isinstance(after, triton.InferResult)
+
+
+def _preprocessed(
+    client: triton.InferenceServerClient, pictures: list[bytes]
+) -> list[triton.InferResult | InferenceServerException]:
+    """Send pictures to `preprocess` while it is busy with a large one, so that they meet there."""
+
+    def send(picture: bytes) -> triton.InferResult | InferenceServerException:
+        try:
+            return client.infer("preprocess", [image_input(picture)], client_timeout=60)
+        except InferenceServerException as error:
+            return error
+
+    with ThreadPoolExecutor(len(pictures) + 1) as threads:
+        large = threads.submit(send, flat(6000, 6000, "JPEG"))
+        time.sleep(0.1)
+        answers = list(threads.map(send, pictures))
+        assert isinstance(large.result(), triton.InferResult)
+    return answers
+
+
+def _batched(client: triton.InferenceServerClient) -> int:
+    """Return how many batches of more than one picture `preprocess` has run."""
+    (model,) = client.get_inference_statistics("preprocess").model_stats
+    return sum(b.compute_infer.count for b in model.batch_stats if b.batch_size > 1)
 
 
 async def test_a_box_has_the_vector_that_it_has_in_the_cpu_profile(

@@ -81,5 +81,7 @@ class TritonPythonModel:
 
 
 def _failed(requests: list[Any], message: str) -> list[Any]:
-    error = pb_utils.TritonError(message, pb_utils.TritonError.UNKNOWN)
-    return [pb_utils.InferenceResponse(error=error) for _ in requests]
+    unknown = pb_utils.TritonError.UNKNOWN
+    return [
+        pb_utils.InferenceResponse(error=pb_utils.TritonError(message, unknown)) for _ in requests
+    ]

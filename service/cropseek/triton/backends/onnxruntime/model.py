@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
 from cropseek.triton.backends.onnxruntime.options import session_settings
-from cropseek.triton.backends.onnxruntime.sessions import ElasticSession
+from cropseek.triton.backends.onnxruntime.sessions import ElasticSession, Tensors
 from cropseek.triton.cores import usable_cores
 
 
@@ -24,7 +25,7 @@ class TritonPythonModel:
         self._session = ElasticSession(path, session_settings(config, usable_cores()))
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Run all requests of a batch; one that fails fails alone only if it comes alone."""
+        """Run all requests of a batch together, or one by one if that fails: the others go on."""
         batches = [
             {
                 name: pb_utils.get_input_tensor_by_name(request, name).as_numpy()
@@ -32,17 +33,25 @@ class TritonPythonModel:
             }
             for request in requests
         ]
+        return [_response(outcome) for outcome in self._run(batches, all_cores=_alone(requests))]
+
+    def _run(self, batches: Sequence[Tensors], *, all_cores: bool) -> list[Tensors | Exception]:
+        """Return each request's outputs, or its error."""
         try:
-            results = self._session.run(batches, all_cores=_alone(requests))
+            return [*self._session.run(batches, all_cores=all_cores)]
         except Exception as error:  # ONNX Runtime's own errors share no base class
-            failed = pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error)))
-            return [failed] * len(requests)
-        return [
-            pb_utils.InferenceResponse(
-                [pb_utils.Tensor(name, array) for name, array in result.items()]
-            )
-            for result in results
-        ]
+            if len(batches) == 1:
+                return [error]
+            return [self._run([batch], all_cores=False)[0] for batch in batches]
+
+
+def _response(outcome: Tensors | Exception) -> Any:
+    if isinstance(outcome, Exception):
+        # One of its own for each request: Triton 2.51 dies of an error that two responses share.
+        return pb_utils.InferenceResponse(error=pb_utils.TritonError(str(outcome)))
+    return pb_utils.InferenceResponse(
+        [pb_utils.Tensor(name, array) for name, array in outcome.items()]
+    )
 
 
 def _alone(requests: list[Any]) -> bool:
