@@ -86,7 +86,8 @@ def check(
     facts = Options(_version(triton_version), cores, gpus)
     findings: set[Finding] = set()
     models: set[Path] = set()
-    for root in {_located(path)[0].resolve(): _located(path)[0] for path in paths}.values():
+    roots = [_located(path)[0] for path in paths]
+    for root in {root.resolve(): root for root in roots}.values():  # each once
         found, there = _check(root, profile, facts, as_json)
         findings |= found
         models |= there

@@ -69,13 +69,14 @@ class Tensor:
 
 def tensor(name: str, data_type: str, *dims: int, **options: Any) -> Tensor:
     """Return a tensor: `tensor("IDS", "INT64", 1)`; options as `optional=True`, `reshape=…`."""
+    if not name:
+        raise BuildError("a tensor has a name")
     if not dims:
         raise BuildError(f"{name}: expected dims, got none; a scalar is 1 with reshape=Reshape()")
     full = data_type if data_type.startswith("TYPE_") else f"TYPE_{data_type}"
-    if not name:
-        raise BuildError("a tensor has a name")
-    if full not in get_args(DataType)[1:]:  # the first is TYPE_INVALID
-        known = ", ".join(kind.removeprefix("TYPE_") for kind in get_args(DataType)[1:])
+    kinds = [kind for kind in get_args(DataType) if kind != "TYPE_INVALID"]
+    if full not in kinds:
+        known = ", ".join(kind.removeprefix("TYPE_") for kind in kinds)
         raise BuildError(f"{name}: expected a data type ({known}), got {data_type!r}")
     for dim in dims:
         if not isinstance(dim, int) or dim == 0 or dim < -1:
@@ -131,7 +132,7 @@ def model(
         instance_group=(InstanceGroup(kind=kind, count=instances),),
     )
     config = replace(config, **settings)
-    others = {name: replace(config, **changes) for name, changes in (profiles or {}).items()}
+    others = {profile: replace(config, **changes) for profile, changes in (profiles or {}).items()}
     return Model(config, files or {}, others)
 
 

@@ -41,7 +41,7 @@ _QUEUE_TIMEOUT_US = 60_000_000  # a BLS call has no clock of its own; a caller m
 
 @dataclass(frozen=True)
 class Leaf:
-    """How a profile runs a model that computes. `most` is how many rows a batch holds.
+    """How a profile runs a model that computes.
 
     `preferred` are batches that are run without waiting for more; `delay_us` is how long a smaller
     one waits. `graphs` are the batches that a CUDA graph is captured for. `parameters` are the
@@ -50,10 +50,10 @@ class Leaf:
 
     backend: str
     instances: InstanceGroup
-    most: int
+    max_batch_size: int
     preferred: tuple[int, ...] = ()
     delay_us: int | None = None
-    most_waiting: int | None = None
+    max_queue_size: int | None = None
     graphs: tuple[int, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,12 +80,14 @@ def _on_gpu(count: int) -> InstanceGroup:
 # Here the launcher sets the counts of `detector`, `embedder` and `image_search` by the cores
 # (triton/repository.py); written are those of two.
 _CPU = Profile(
-    preprocess=Leaf("python", _on_cpu(1), most=8),  # one process, as many threads as cores
+    preprocess=Leaf(
+        "python", _on_cpu(1), max_batch_size=8
+    ),  # one process, as many threads as cores
     # One a core, each on one thread; more rows a run leave the cache.
-    detector=Leaf("onnxruntime", _on_cpu(2), most=1, parameters={"rows_per_run": "1"}),
-    embedder=Leaf("onnxruntime", _on_cpu(2), most=8, parameters={"rows_per_run": "2"}),
+    detector=Leaf("onnxruntime", _on_cpu(2), max_batch_size=1, parameters={"rows_per_run": "1"}),
+    embedder=Leaf("onnxruntime", _on_cpu(2), max_batch_size=8, parameters={"rows_per_run": "2"}),
     # One: each instance is a process with a copy of the index. 300 objects, the picture, and room.
-    vector_search=Leaf("python", _on_cpu(1), most=512),
+    vector_search=Leaf("python", _on_cpu(1), max_batch_size=512),
     image_search=_on_cpu(4),  # each works on one picture, and mostly waits
 )
 
@@ -107,14 +109,14 @@ def _gpu_profile(detector: Leaf, embedder: Leaf, image_searches: int) -> Profile
         preprocess=Leaf(
             "dali",
             _on_gpu(1),
-            most=16,
-            most_waiting=_MOST_WAITING,
+            max_batch_size=16,
+            max_queue_size=_MOST_WAITING,
             parameters={"num_threads": "4"},
         ),
         detector=detector,
         embedder=embedder,
         # The index is in host memory, as in `cpu`: one a machine, not one a GPU.
-        vector_search=Leaf("python", _on_cpu(1), most=512, most_waiting=_MOST_WAITING),
+        vector_search=Leaf("python", _on_cpu(1), max_batch_size=512, max_queue_size=_MOST_WAITING),
         # On the GPU, so that an instance has a device to take the frame on. Several, as each works
         # on one picture; each is a process, and one that uses CUDA takes 0.5 to 0.9 GB of it.
         # FORCE_CPU_ONLY_INPUT_TENSORS stays at its default: it is about a model's inputs, and the
@@ -127,14 +129,21 @@ def _gpu_profile(detector: Leaf, embedder: Leaf, image_searches: int) -> Profile
 def _plan(
     instances: int,
     *,
-    most: int,
+    max_batch_size: int,
     delay_us: int,
     graphs: tuple[int, ...],
     preferred: tuple[int, ...] = (),
 ) -> Leaf:
-    """Return how a TensorRT plan is run; `most` must be within the plan's optimisation profile."""
-    group = _on_gpu(instances)
-    return Leaf("tensorrt", group, most, preferred, delay_us, _MOST_WAITING, graphs)
+    """Return how a TensorRT plan is run; a batch must be within its optimisation profile."""
+    return Leaf(
+        "tensorrt",
+        _on_gpu(instances),
+        max_batch_size,
+        preferred=preferred,
+        delay_us=delay_us,
+        max_queue_size=_MOST_WAITING,
+        graphs=graphs,
+    )
 
 
 # The reasons behind the numbers, all chosen and not measured:
@@ -150,18 +159,18 @@ def _plan(
 PROFILES: Mapping[str, Profile] = {
     "cpu": _CPU,
     "t4": _gpu_profile(
-        _plan(1, most=8, preferred=(4,), delay_us=1000, graphs=(1, 2, 4)),
-        _plan(1, most=32, delay_us=1000, graphs=(1, 2, 4, 8)),
+        _plan(1, max_batch_size=8, preferred=(4,), delay_us=1000, graphs=(1, 2, 4)),
+        _plan(1, max_batch_size=32, delay_us=1000, graphs=(1, 2, 4, 8)),
         image_searches=6,  # a third of its 16 GB, if each takes CUDA
     ),
     "a100": _gpu_profile(
-        _plan(2, most=16, preferred=(8,), delay_us=500, graphs=(1, 2, 4, 8)),
-        _plan(2, most=64, delay_us=500, graphs=(1, 2, 4, 8, 16)),
+        _plan(2, max_batch_size=16, preferred=(8,), delay_us=500, graphs=(1, 2, 4, 8)),
+        _plan(2, max_batch_size=64, delay_us=500, graphs=(1, 2, 4, 8, 16)),
         image_searches=12,  # more than the detector's preferred batch, so that one fills up
     ),
     "h100": _gpu_profile(
-        _plan(2, most=16, preferred=(8, 16), delay_us=300, graphs=(1, 2, 4, 8)),
-        _plan(2, most=128, delay_us=300, graphs=(1, 2, 4, 8, 16, 32)),
+        _plan(2, max_batch_size=16, preferred=(8, 16), delay_us=300, graphs=(1, 2, 4, 8)),
+        _plan(2, max_batch_size=128, delay_us=300, graphs=(1, 2, 4, 8, 16, 32)),
         image_searches=16,  # as many as the detector's largest batch
     ),
 }
@@ -331,7 +340,7 @@ def _image_search(profile: Profile) -> ModelConfig:
         parameters={
             "bls_models": "detect,embedder,vector_search",
             "crop_side": str(_CROP_SIDE),
-            "most_crops": str(profile.embedder.most),
+            "most_crops": str(profile.embedder.max_batch_size),
         },
     )
 
@@ -349,7 +358,7 @@ def _leaf(
         name=name,
         platform="tensorrt_plan" if leaf.backend == "tensorrt" else None,
         backend=leaf.backend,
-        max_batch_size=leaf.most,
+        max_batch_size=leaf.max_batch_size,
         input=inputs,
         output=outputs,
         optimization=_graphs(inputs, leaf.graphs) if leaf.graphs else None,
@@ -359,12 +368,12 @@ def _leaf(
             default_queue_policy=QueuePolicy(
                 default_timeout_microseconds=_QUEUE_TIMEOUT_US,
                 allow_timeout_override=True,
-                max_queue_size=leaf.most_waiting,
+                max_queue_size=leaf.max_queue_size,
             ),
         ),
         instance_group=(leaf.instances,),
         parameters=leaf.parameters,
-        model_warmup=_warmup(inputs, leaf.most) if warm else (),
+        model_warmup=_warmup(inputs, leaf.max_batch_size) if warm else (),
     )
 
 
