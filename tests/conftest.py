@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cropseek.rpc.server import RunningServer, running_server
-from cropseek.settings import Settings
 from tests.builders import packaged, street_frames
+
+if TYPE_CHECKING:
+    from cropseek.rpc.server import RunningServer
 
 # Every test that may be skipped, with the reason; any other skip fails the run.
 ALLOWED_SKIPS: dict[str, str] = {
@@ -59,5 +61,8 @@ def frames() -> list[bytes]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server that runs until the last test is done: Triton, the service, a catalog on disk."""
+    from cropseek.rpc.server import running_server
+    from cropseek.settings import Settings
+
     with running_server(Settings(data_dir=tmp_path_factory.mktemp("server"))) as running:
         yield running

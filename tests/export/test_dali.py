@@ -130,9 +130,10 @@ DAMAGED = {
     "half a JPEG": JPEG[: len(JPEG) // 2],
     "a JPEG without its end": JPEG[:-2],
     "half a JPEG, and zeros": JPEG[: len(JPEG) // 2] + bytes(len(JPEG) // 2),
-    "half a PNG": READ_ALIKE["PNG"][:20_000],
-    "half a WebP": READ_ALIKE["WebP"][:8_000],
+    "half a PNG": READ_ALIKE["PNG"][: len(READ_ALIKE["PNG"]) // 2],
+    "half a WebP": READ_ALIKE["WebP"][: len(READ_ALIKE["WebP"]) // 2],
 }
+HALF_A_JP2 = ("JPEG 2000", len(READ_ALIKE["JPEG 2000"]) // 2, len(READ_ALIKE["JPEG 2000"]))
 # The rest is where the two part. Whoever changes it changes docs/gpu-evidence.md.
 ONLY_OURS = {
     kind: encoded(PHOTO.convert("P") if kind == "GIF" else PHOTO, kind)
@@ -157,7 +158,7 @@ def test_a_size_is_fitted_alike(pipeline: Any, size_wh: tuple[int, int]) -> None
     assert_alike(pipeline, encoded(Image.fromarray(noise(*size_wh)), "BMP"))
 
 
-@settings(deadline=None)
+@settings(deadline=None, derandomize=True)
 @given(width=st.integers(1, 1500), height=st.integers(1, 1500), seed=st.integers(0, 9))
 def test_every_size_is_fitted_alike(pipeline: Any, width: int, height: int, seed: int) -> None:
     """Noise, in which a shift by a pixel shows."""
@@ -188,10 +189,11 @@ def test_a_damaged_picture_fails_its_batch() -> None:
         run(built(), [JPEG, DAMAGED["half a JPEG"]])
 
 
-def test_dali_fills_a_damaged_tiff_in(pipeline: Any) -> None:
-    """And says nothing."""
-    whole = READ_ALIKE["TIFF, LZW"]
-    damaged = whole[:20_000] + bytes(range(16)) + whole[20_016:]
+@pytest.mark.parametrize(("name", "start", "stop"), [("TIFF, LZW", 20_000, 20_016), HALF_A_JP2])
+def test_dali_fills_in_and_says_nothing(pipeline: Any, name: str, start: int, stop: int) -> None:
+    """Where the `cpu` profile refuses what was overwritten with zeros."""
+    whole = READ_ALIKE[name]
+    damaged = whole[:start] + bytes(stop - start) + whole[stop:]
     with pytest.raises(InvalidImage):
         decode_image(damaged)
     ((_, _, frame),) = run(pipeline, [damaged])
@@ -224,7 +226,7 @@ def test_dali_rounds_16_bits(pipeline: Any) -> None:
 
 def test_triton_finds_the_pipeline() -> None:
     """Its DALI backend serialises the one function that is marked; this is how it looks."""
-    (found,) = _discover_autoserialize(module(), visited=[])
+    (found,) = _discover_autoserialize(module(), visited=[])  # private: the backend calls it too
     assert found is module().preprocess
     assert signature(found).parameters["decoding_device"].default == "mixed"  # on the GPU
 

@@ -1,8 +1,8 @@
 """The GPU profiles' configurations, loaded and asked in a real Triton on a CPU.
 
 Stand-ins (tests/standins) run the ONNX files for TensorRT's backend and the DALI pipeline for
-DALI's, and KIND_GPU, which Triton refuses without a GPU, becomes KIND_CPU; all else is served as
-committed, the fields for CUDA included.
+DALI's, KIND_GPU, which Triton refuses without a GPU, becomes KIND_CPU, and `preprocess` waits for
+more pictures; all else is served as committed, the fields for CUDA included.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cropseek.triton.config import ModelConfig
 from cropseek.triton.launcher import TritonServer
 from cropseek.triton.profiles import model_configs
 from cropseek.types import PictureOptions, PictureResult, Regions
-from tests.builders import encoded, flat, iou, noise
+from tests.builders import encoded, iou, noise
 
 STANDINS = {
     path.parent.name: path for path in (Path(__file__).parents[1] / "standins").glob("*/model.py")
@@ -46,11 +46,20 @@ def served(
     repository = folder / "models"
     shutil.copytree(Settings().model_repository, repository)
     for path in repository.glob(f"*/configs/{profile}.pbtxt"):
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("KIND_GPU", "KIND_CPU"), encoding="utf-8")
+        config = ModelConfig.from_pbtxt(path.read_text(encoding="utf-8"))
+        text = _as_served(config).to_pbtxt().replace("KIND_GPU", "KIND_CPU")
+        path.write_text(text, encoding="utf-8")
     settings = Settings(data_dir=folder / "data", model_repository=repository, profile=profile)
     with TritonServer(settings, STANDINS) as server:
         yield profile, server.target
+
+
+def _as_served(config: ModelConfig) -> ModelConfig:
+    """Let `preprocess` wait, so that pictures that are sent together meet in a batch."""
+    if config.name != "preprocess" or config.dynamic_batching is None:
+        return config
+    waiting = replace(config.dynamic_batching, max_queue_delay_microseconds=200_000)
+    return replace(config, dynamic_batching=waiting)
 
 
 async def _run(target: str, requests: list[tuple[bytes, PictureOptions]]) -> list[PictureResult]:
@@ -88,9 +97,11 @@ def test_pictures_that_meet_in_a_batch_are_told_apart(served: tuple[str, str]) -
     sizes = [(90 + 10 * number, 70 + number) for number in range(8)]
     pictures = [encoded(Image.fromarray(noise(*size)), "PNG") for size in sizes]
     with triton.InferenceServerClient(served[1]) as client:
-        before = _batched(client)
+        pictures_before, batches_before = _counts(client)
         answers = _preprocessed(client, pictures)
-        assert _batched(client) > before, "they did not meet"
+        while (counted := _counts(client))[0] < pictures_before + len(pictures):
+            time.sleep(0.01)  # Triton counts after it has answered
+    assert counted[1] < batches_before + len(pictures), "they did not meet"
     for size, answer in zip(sizes, answers, strict=True):
         assert isinstance(answer, triton.InferResult)
         assert answer.as_numpy("FITTED")[0, :2].tolist() == [*size]
@@ -107,14 +118,20 @@ def test_a_damaged_picture_fails_those_that_it_meets_and_no_more(
         assert len(failed) > 1, "they did not meet"
         assert all("Failed to decode" in str(error.message()) for error in failed)
         assert isinstance(answers[-1], InferenceServerException)
-        (after,) = _preprocessed(client, frames[:1])[:1]
+        (after,) = _preprocessed(client, frames[:1])
         assert isinstance(after, triton.InferResult)
+
+
+def _counts(client: triton.InferenceServerClient) -> tuple[int, int]:
+    """Return how many pictures `preprocess` has answered, and in how many batches."""
+    (model,) = client.get_inference_statistics("preprocess").model_stats
+    return model.inference_count, model.execution_count
 
 
 def _preprocessed(
     client: triton.InferenceServerClient, pictures: list[bytes]
 ) -> list[triton.InferResult | InferenceServerException]:
-    """Send pictures to `preprocess` while it is busy with a large one, so that they meet there."""
+    """Send pictures to `preprocess`, all at once."""
 
     def send(picture: bytes) -> triton.InferResult | InferenceServerException:
         try:
@@ -122,12 +139,8 @@ def _preprocessed(
         except InferenceServerException as error:
             return error
 
-    with ThreadPoolExecutor(len(pictures) + 1) as threads:
-        large = threads.submit(send, flat(6000, 6000, "JPEG"))
-        time.sleep(0.1)
-        answers = list(threads.map(send, pictures))
-        assert isinstance(large.result(), triton.InferResult)
-    return answers
+    with ThreadPoolExecutor(len(pictures)) as threads:
+        return list(threads.map(send, pictures))
 
 
 def _batched(client: triton.InferenceServerClient) -> int:
@@ -156,7 +169,7 @@ def test_triton_serves_the_configurations_of_the_profile(served: tuple[str, str]
     with triton.InferenceServerClient(target) as client:
         for name, config in model_configs(profile).items():
             message = client.get_model_config(name).config
-            assert _written(ModelConfig.from_proto(message)) == _written(config)
+            assert _written(ModelConfig.from_proto(message)) == _written(_as_served(config))
 
 
 def _written(config: ModelConfig) -> dict[str, object]:

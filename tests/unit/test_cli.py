@@ -18,6 +18,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cropseek.cli import app
+from cropseek.cli.inputs import Picture
+from cropseek.cli.show import _common_folder, print_neighbors
+from cropseek.client.results import SearchResult
 from cropseek.triton import machine
 from cropseek.vision.decode import decode_image
 from tests.unit.fake_server import FakeServer, picture
@@ -369,6 +372,38 @@ def test_the_folder_that_all_sources_are_in_is_said_once(there: Callable[..., Ra
     header, *rows = there("search", "good/a.png").out.splitlines()[1:]
     assert re.search(r"found in good/ +as", header)
     assert {row.split("0.875")[1].split()[0] for row in rows} == {"a.png", "b.JPG", "deeper/c.jpeg"}
+
+
+@pytest.mark.parametrize(
+    ("sources", "folder"),
+    [
+        (["/a/b/x.jpg", "/a/b/c/y.jpg"], "/a/b/"),
+        (["/a/x.jpg"], "/a/"),
+        (["/a/x.jpg", "/b/y.jpg"], ""),
+        (["http://one/x.jpg", "http://two/y.jpg"], ""),
+        (["shop/", "shop/x.jpg"], ""),
+        (["x.jpg", "y.jpg"], ""),
+        ([], ""),
+    ],
+)
+def test_the_common_folder(sources: list[str], folder: str) -> None:
+    assert _common_folder(sources) == folder
+
+
+def test_a_folder_is_no_markup(folder: Path, there: Callable[..., Ran]) -> None:
+    odd = folder / "x [red] y" / "[" / "red]"
+    odd.mkdir(parents=True)
+    (odd / "a.png").write_bytes(picture())
+    there("index", odd)
+    assert "found in x [red] y/[/red]/" in there("search", "good/a.png").out
+
+
+def test_where_nothing_is_found_it_says_what_might(
+    there: Callable[..., Ran], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--min-score" in there("detect", "good/a.png", "--min-score", "1").out
+    print_neighbors(Picture("a.png"), SearchResult((80, 60), (), {}, False, 7))
+    assert "--regions whole-picture" in capsys.readouterr().out
 
 
 def test_a_search_without_neighbours(server: FakeServer, there: Callable[..., Ran]) -> None:

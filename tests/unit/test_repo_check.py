@@ -205,7 +205,7 @@ def test_what_is_fed_under_a_wrong_name_is_likely_what_is_missing(tmp_path: Path
     first, second = CHAIN
     made = chain(replace(first, input_map={"Q": "X"}), second)
     (finding,) = (f for f in found(tmp_path, made) if f.rule.code == "E004")
-    assert finding.remedy == 'input_map { key: "X" value: "X" }'
+    assert finding.remedy == """input_map { key: "X" value: "X" } for 'Q'"""
 
 
 class TestSuppression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -94,12 +95,48 @@ def test_a_profile_for_backends_that_are_not_there_is_refused(tmp_path: Path, pr
     prepare_repository(REPOSITORY, models, profile, 1)
     for name in ("onnxruntime", "python"):
         (backends / name).mkdir(parents=True)
-    wanted = f"the backends onnxruntime, python, got '{profile}', which needs dali, tensorrt: "
+    wanted = (
+        f"profile '{profile}': expected models for the backends onnxruntime, python; "
+        "detector needs tensorrt, embedder needs tensorrt, preprocess needs dali"
+    )
     with pytest.raises(SetupError, match=wanted):
         require_backends(models, profile, backends)
     for name in ("dali", "tensorrt"):
         (backends / name).mkdir(parents=True)
     require_backends(models, profile, backends)
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ('platform: "tensorrt_plan"', "m needs tensorrt"),
+        ('backend: "openvino"', "m needs openvino"),
+        ('platform: "onnxruntime_onnx"', None),
+        ('platform: "ensemble"', None),
+        ('backend: "python" no_such_field: 1', None),
+        ("", None),
+    ],
+)
+def test_a_backend_is_read_as_triton_reads_it(
+    tmp_path: Path, text: str, refused: str | None
+) -> None:
+    """By platform too; what cannot be read, or says nothing, is Triton's to judge."""
+    models, backends = tmp_path / "models", tmp_path / "backends"
+    (models / "m" / "configs").mkdir(parents=True)
+    (models / "m" / "configs" / "cpu.pbtxt").write_text(text)
+    for name in ("onnxruntime", "python"):
+        (backends / name).mkdir(parents=True)
+    with pytest.raises(SetupError, match=refused) if refused else nullcontext():
+        require_backends(models, "cpu", backends)
+
+
+def test_a_configuration_that_cannot_be_adapted_is_named(tmp_path: Path) -> None:
+    """With its place."""
+    path = tmp_path / "source" / "detector" / "configs" / "cpu.pbtxt"
+    path.parent.mkdir(parents=True)
+    path.write_text('backend: "python"\nno_such_field: 1\n')
+    with pytest.raises(SetupError, match=r"detector/configs/cpu.pbtxt: line 2: .*no_such_field"):
+        prepare_repository(tmp_path / "source", tmp_path / "target", "cpu", 1)
 
 
 # ---- backends -----------------------------------------------------------------------------------

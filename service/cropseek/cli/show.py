@@ -56,7 +56,7 @@ def print_detections(picture: Picture, result: DetectResult) -> None:
     found = _count(len(result.detections), "object") + _more(result.truncated)
     _print_title(picture, f"{width} x {height}, {found}")
     if not result.detections:
-        stdout.print("[dim]a lower --min-score may find some[/dim]")
+        stdout.print(Text("a lower --min-score or other --classes may find some", "dim"))
         return
     table = _table()
     table.add_column("label")
@@ -76,13 +76,14 @@ def print_neighbors(picture: Picture, result: SearchResult) -> None:
     found = _count(len(result.detections), "object") + _more(result.truncated)
     _print_title(picture, f"{found}, {took:.0f} ms")
     if not result.detections:
-        stdout.print("[dim]a lower --min-score, or --regions whole-picture, may find some[/dim]")
+        hint = "a lower --min-score, other --classes, or --regions whole-picture may find some"
+        stdout.print(Text(hint, "dim"))
         return
     table = _table()
     table.add_column("object", no_wrap=True)
     table.add_column("similarity", justify="right", no_wrap=True)
     folder = _common_folder([n.source for d in result.detections for n in d.neighbors])
-    table.add_column(f"found in {folder}".rstrip(), overflow="fold", ratio=1)
+    table.add_column(Text(f"found in {folder}".rstrip()), overflow="fold", ratio=1)
     table.add_column("as", no_wrap=True)
     for detection in result.detections:
         _add_neighbors(table, detection, folder)
@@ -104,10 +105,12 @@ def _add_neighbors(table: Table, detection: Detection, folder: str) -> None:
 
 
 def _common_folder(sources: Sequence[str]) -> str:
-    """Return what all sources begin with up to a slash, below the current folder if they are."""
+    """Return the folder that all sources are in, below the current one if it is; else nothing."""
     shown = [_below_here(source) for source in sources]
     shared = os.path.commonprefix(shown)  # noqa: RUF071 a source is any text, not only a path
-    return shared[: shared.rfind("/") + 1]
+    folder = shared[: shared.rfind("/") + 1]
+    is_root = folder == "/" or folder.endswith("://")
+    return "" if is_root or folder in shown else folder
 
 
 def _below_here(source: str) -> str:

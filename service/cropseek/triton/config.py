@@ -562,6 +562,24 @@ class ModelConfig:
         return read.config
 
 
+# What runs a model that names a platform and no backend.
+PLATFORM_BACKENDS = {
+    "ensemble": "ensemble",
+    "onnxruntime_onnx": "onnxruntime",
+    "pytorch_libtorch": "pytorch",
+    "tensorflow_graphdef": "tensorflow",
+    "tensorflow_savedmodel": "tensorflow",
+    "tensorrt_plan": "tensorrt",
+}
+
+
+def backend_of(config: ModelConfig) -> str:
+    """Return what runs a model, by its `backend` or its `platform`; "" if neither is set."""
+    if config.platform == "ensemble" or config.backend == "ensemble":
+        return "ensemble"
+    return config.backend or PLATFORM_BACKENDS.get(config.platform or "", config.platform or "")
+
+
 @dataclass(frozen=True)
 class Read:
     """A config as read, with the place of every field.

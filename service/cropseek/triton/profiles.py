@@ -80,9 +80,8 @@ def _on_gpu(count: int) -> InstanceGroup:
 # Here the launcher sets the counts of `detector`, `embedder` and `image_search` by the cores
 # (triton/repository.py); written are those of two.
 _CPU = Profile(
-    preprocess=Leaf(
-        "python", _on_cpu(1), max_batch_size=8
-    ),  # one process, as many threads as cores
+    # One process, as many threads as cores.
+    preprocess=Leaf("python", _on_cpu(1), max_batch_size=8),
     # One a core, each on one thread; more rows a run leave the cache.
     detector=Leaf("onnxruntime", _on_cpu(2), max_batch_size=1, parameters={"rows_per_run": "1"}),
     embedder=Leaf("onnxruntime", _on_cpu(2), max_batch_size=8, parameters={"rows_per_run": "2"}),
@@ -105,7 +104,8 @@ def _gpu_profile(detector: Leaf, embedder: Leaf, image_searches: int) -> Profile
     return Profile(
         # One: each instance has memory pools of its own. A batch is what came while it was busy.
         # The same in every GPU profile: DALI reads max_batch_size from the one root config.pbtxt.
-        # Threads: what the GPU does not decode (all but JPEG) is decoded by these.
+        # Threads for what DALI decodes on the CPU: PNG, WebP, BMP, and a part of each JPEG where
+        # the GPU has no decoder for it. Chosen, not measured.
         preprocess=Leaf(
             "dali",
             _on_gpu(1),

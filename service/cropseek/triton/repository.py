@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cropseek.errors import SetupError
-from cropseek.triton.config import ModelConfig
+from cropseek.triton.config import ModelConfig, backend_of, read_pbtxt
 
 # What was tried is in docs/performance.md, "The thread plan".
 PICTURES_PER_CORE = 2  # a BLS instance works on one picture, and waits for models most of the time
@@ -20,7 +20,8 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
     """Make `target` the repository a server reads: `source` with the configurations of `profile`.
 
     Everything else is linked. In the profile `cpu` there are as many instances as suits `cores`; a
-    GPU profile's counts are per GPU. Raises `SetupError` if a model has none for the profile.
+    GPU profile's counts are per GPU. Raises `SetupError` if a model has none for the profile, or
+    one to adapt that cannot be read.
     """
     for model in sorted(path for path in source.iterdir() if path.is_dir()):
         (target / model.name / "configs").mkdir(parents=True)
@@ -36,20 +37,26 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
             )
         text = config.read_text(encoding="utf-8")
         if profile == "cpu" and model.name in _INSTANCES_PER_CORE:
-            text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
+            try:
+                text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
+            except ValueError as error:
+                raise SetupError(f"{config}: {error}") from None
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
 
 def require_backends(models: Path, profile: str, backends: Path) -> None:
-    """Raise `SetupError` if `models` want a backend that is not among the folders of `backends`."""
-    files = models.glob(f"*/configs/{profile}.pbtxt")
-    configs = (ModelConfig.from_pbtxt(path.read_text(encoding="utf-8")) for path in files)
-    wanted = {config.backend for config in configs if config.backend}
-    there = {path.name for path in backends.iterdir()}
-    if missing := wanted - there:
+    """Raise `SetupError` if `models` need a backend that is not among the folders of `backends`."""
+    there = {path.name for path in backends.iterdir()} | {"ensemble", ""}
+    missing = []
+    for path in sorted(models.glob(f"*/configs/{profile}.pbtxt")):
+        read, _ = read_pbtxt(path.read_text(encoding="utf-8"))  # its faults are Triton's to judge
+        backend = backend_of(read.config)
+        if backend not in there:
+            missing.append(f"{path.parents[1].name} needs {backend}")
+    if missing:
+        known = ", ".join(sorted(there - {"ensemble", ""}))
         raise SetupError(
-            f"profile: expected one for the backends {', '.join(sorted(there))}, got {profile!r}, "
-            f"which needs {', '.join(sorted(missing))}: GPU profiles cannot be served yet"
+            f"profile {profile!r}: expected models for the backends {known}; {', '.join(missing)}"
         )
 
 

@@ -20,7 +20,7 @@ from cropseek.types import Uint8Array
 
 
 class TritonPythonModel:
-    """A DALI pipeline of one input, in Triton."""
+    """A DALI pipeline of one input, called `preprocess`, in Triton."""
 
     def initialize(self, args: dict[str, str]) -> None:
         """Serialise the pipeline and build it."""
@@ -46,7 +46,7 @@ class TritonPythonModel:
         ]
         try:
             outputs = self._run(list(chain.from_iterable(samples)))
-        except RuntimeError as error:
+        except Exception as error:  # whatever it is, the pipeline is of no use after it
             self._reset()
             return _failed(requests, f"Runtime error: {error}")
         return [
@@ -81,7 +81,9 @@ class TritonPythonModel:
 
 
 def _failed(requests: list[Any], message: str) -> list[Any]:
-    unknown = pb_utils.TritonError.UNKNOWN
     return [
-        pb_utils.InferenceResponse(error=pb_utils.TritonError(message, unknown)) for _ in requests
+        pb_utils.InferenceResponse(
+            error=pb_utils.TritonError(message, pb_utils.TritonError.UNKNOWN)
+        )
+        for _ in requests
     ]

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from cropseek.triton.check.findings import Finding
-from cropseek.triton.check.model import PLATFORM_BACKENDS, Model
+from cropseek.triton.check.model import Model
+from cropseek.triton.config import PLATFORM_BACKENDS
 
 _BACKENDS = (
     "dali",

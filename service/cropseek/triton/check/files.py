@@ -74,15 +74,15 @@ def version_findings(model: Model) -> Iterator[Finding]:
         )
     wanted = _model_files(model)
     for version in model.served_versions:
-        there = ", ".join(_visible(model.versions[version])) or "nothing"
         if wanted and not any(_is_there(model, version, name) for name in wanted):
+            there = ", ".join(_visible(model.versions[version])) or "nothing"
             yield model.finding(
                 "V003",
                 ("default_model_filename",)
                 if model.config.default_model_filename
                 else ("backend",),
                 f"version {version} has no {' or '.join(wanted)}",
-                f"put it there; there is {there}",
+                f"put it into {version}/, which holds {there}",
             )
 
 

@@ -12,18 +12,10 @@ from cropseek.triton.check.rules import RULES
 from cropseek.triton.check.source import Source
 from cropseek.triton.check.text_file import Unreadable, text_of
 from cropseek.triton.codec import FieldPath
-from cropseek.triton.config import ModelConfig, Read
+from cropseek.triton.config import ModelConfig, Read, backend_of
 from cropseek.triton.pbtxt import Fault
 
 BLS_PARAMETER = "bls_models"  # which models a Python model calls: "a, b"
-PLATFORM_BACKENDS = {
-    "ensemble": "ensemble",
-    "onnxruntime_onnx": "onnxruntime",
-    "pytorch_libtorch": "pytorch",
-    "tensorflow_graphdef": "tensorflow",
-    "tensorflow_savedmodel": "tensorflow",
-    "tensorrt_plan": "tensorrt",
-}
 # Backends that complete a configuration from the model file, as their documentation says.
 _SELF_DESCRIBING = ("onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil")
 
@@ -127,10 +119,3 @@ class Model:
         return Finding(
             RULES[code], self.name, self.file, place, message, remedy, field_path, tensor
         )
-
-
-def backend_of(config: ModelConfig) -> str:
-    """Return what runs a model, by its `backend` or its `platform`; "" if neither is set."""
-    if config.platform == "ensemble" or config.backend == "ensemble":
-        return "ensemble"
-    return config.backend or PLATFORM_BACKENDS.get(config.platform or "", config.platform or "")

@@ -94,7 +94,8 @@ def _listed(member: Model, side: Side) -> dict[str, Input | Output] | None:
 def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator[Finding]:
     inputs, outputs = _listed(member, "input"), _listed(member, "output")
     if inputs is not None:
-        for key in unknown_inputs(inputs, step):
+        unknown, unfed = unknown_inputs(inputs, step), unfed_inputs(inputs, step)
+        for key in unknown:
             yield ensemble.finding(
                 "E002",
                 (*at, "input_map", key),
@@ -102,12 +103,14 @@ def _keys(ensemble: Model, at: FieldPath, step: Step, member: Model) -> Iterator
                 f"its inputs: {_described(inputs)}",
                 step.input_map[key],
             )
-        for name in unfed_inputs(inputs, step):
+        misnamed = unknown[0] if len(unknown) == len(unfed) == 1 else None
+        value, instead = (step.input_map[misnamed], f" for {misnamed!r}") if misnamed else ("…", "")
+        for name in unfed:
             yield ensemble.finding(
                 "E004",
                 (*at, "input_map"),
                 f"{member.name!r} needs its input {name!r} ({described(inputs[name])})",
-                f'input_map {{ key: "{name}" value: "{_likely_value(inputs, step)}" }}',
+                f'input_map {{ key: "{name}" value: "{value}" }}{instead}',
             )
     if outputs is None:
         return
@@ -201,12 +204,6 @@ def _pairs(wire: Wire) -> Iterator[tuple[Port, Port]]:
         for consumer in wire.consumers:
             if producer.tensor is not None and consumer.tensor is not None:
                 yield producer, consumer
-
-
-def _likely_value(inputs: Mapping[str, Input | Output], step: Step) -> str:
-    """Return what is fed under a name that the member lacks, if it lacks one input and has one."""
-    unknown, unfed = unknown_inputs(inputs, step), unfed_inputs(inputs, step)
-    return step.input_map[unknown[0]] if len(unknown) == len(unfed) == 1 else "…"
 
 
 def _place(producer: Port, consumer: Port) -> FieldPath:

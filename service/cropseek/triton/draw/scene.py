@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cropseek.triton.check.findings import Finding, Severity
+from cropseek.triton.check.findings import Finding
 from cropseek.triton.draw.colors import COLORS
 
 
@@ -133,8 +133,8 @@ def size_text(count: int) -> str:
 
 def worst(findings: Iterable[Finding]) -> str:
     """Return "error", "warning", or "" without a finding."""
-    found = {finding.rule.severity for finding in findings}
-    return next((severity.value for severity in Severity if severity in found), "")
+    found = sorted({finding.rule.severity for finding in findings}, key=lambda each: each.rank)
+    return found[0].value if found else ""
 
 
 def codes(findings: Iterable[Finding], most: int = 3) -> str:

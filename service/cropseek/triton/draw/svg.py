@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from cropseek.triton.check.findings import Severity
 from cropseek.triton.draw.canvas import (
     CHAR,
     STYLE,
@@ -139,9 +140,9 @@ def _draw_head(canvas: Canvas, scene: Scene) -> float:
     models = counted(scene.models, "model")
     parts = [(shortened(scene.title, 60), "strong"), (f"· {models}", "muted")]
     counts = Counter(finding.rule.severity for finding in scene.findings)
-    for severity in sorted(counts, key=lambda severity: severity.rank):
-        name = severity.value
-        parts += [("·", "muted"), (counted(counts[severity], name), name)]
+    for name, count in ((severity.value, counts[severity]) for severity in Severity):
+        if count:
+            parts += [("·", "muted"), (counted(count, name), name)]
     canvas.text(_MARGIN, 36, parts, 16, title=whole(scene.title, 60))
     shown = {box.group for top in scene.boxes for box in (top, *top.steps) if not box.place}
     x = _MARGIN

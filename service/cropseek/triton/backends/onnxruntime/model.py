@@ -33,16 +33,19 @@ class TritonPythonModel:
             }
             for request in requests
         ]
-        return [_response(outcome) for outcome in self._run(batches, all_cores=_alone(requests))]
-
-    def _run(self, batches: Sequence[Tensors], *, all_cores: bool) -> list[Tensors | Exception]:
-        """Return each request's outputs, or its error."""
         try:
-            return [*self._session.run(batches, all_cores=all_cores)]
-        except Exception as error:  # ONNX Runtime's own errors share no base class
-            if len(batches) == 1:
-                return [error]
-            return [self._run([batch], all_cores=False)[0] for batch in batches]
+            outcomes: Sequence[Tensors | Exception] = self._session.run(
+                batches, all_cores=_alone(requests)
+            )
+        except Exception:  # ONNX Runtime's own errors share no base class
+            outcomes = [self._run_one(batch) for batch in batches]
+        return [_response(outcome) for outcome in outcomes]
+
+    def _run_one(self, batch: Tensors) -> Tensors | Exception:
+        try:
+            return self._session.run([batch])[0]
+        except Exception as error:
+            return error
 
 
 def _response(outcome: Tensors | Exception) -> Any:
