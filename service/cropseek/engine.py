@@ -98,6 +98,7 @@ class Engine:
                 return await self._triton.run(image, alone, embeddings=embeddings)
 
         # A caller that gives up does not stop Triton: the picture keeps its place until it is done.
+        # (Nor may it: requests that are cancelled at its port were seen to kill Triton 2.51.)
         task = asyncio.ensure_future(run())
         task.add_done_callback(_forget)
         try:

@@ -88,12 +88,17 @@ class PictureOptions:
 
     @staticmethod
     def from_json(text: str) -> PictureOptions:
-        """Return the options that `to_json` wrote."""
-        raw: dict[str, Any] = json.loads(text)
-        raw["regions"] = Regions(raw["regions"])
-        raw["boxes_xyxy"] = tuple(tuple(box) for box in raw["boxes_xyxy"])
-        raw["class_ids"] = tuple(raw["class_ids"])
-        return PictureOptions(**raw)
+        """Return the options that `to_json` wrote; raises `InvalidInput` for anything else."""
+        try:
+            raw: dict[str, Any] = json.loads(text)
+            raw["regions"] = Regions(raw["regions"])
+            raw["boxes_xyxy"] = tuple(tuple(box) for box in raw["boxes_xyxy"])
+            raw["class_ids"] = tuple(raw["class_ids"])
+            return PictureOptions(**raw)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"options: expected the JSON of PictureOptions, got {text[:80]!r} ({error!r})"
+            ) from None
 
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:

@@ -12,9 +12,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+import tritonclient.grpc as triton
 from PIL import Image
+from tritonclient.utils import InferenceServerException
 
 from cropseek.catalog import Catalog
 from cropseek.client import Client
@@ -26,8 +29,9 @@ from cropseek.errors import (
     NotReady,
     SetupError,
 )
-from cropseek.rpc.server import running_server, serve
+from cropseek.rpc.server import RunningServer, running_server, serve
 from cropseek.settings import Settings
+from cropseek.triton.client import image_input
 from cropseek.triton.launcher import TritonServer
 from cropseek.types import Regions
 from tests.builders import encoded, flat, noise
@@ -126,6 +130,28 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(SetupError, match=f"cannot listen on 127.0.0.1:{port}"):
             serve(Settings(data_dir=tmp_path, port=port))
+
+
+def test_a_host_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="host: expected an address, got 'no"):
+        serve(Settings(data_dir=tmp_path, host="no.such.host.invalid"))
+
+
+def test_what_comes_past_the_service_is_told_what_is_wrong(server: RunningServer) -> None:
+    """In the words of an invalid argument, and with no traceback."""
+    picture = flat(8, 8)
+    rows = triton.InferInput("IMAGE", [3, len(picture)], "UINT8")
+    rows.set_data_from_numpy(np.repeat(np.frombuffer(picture, np.uint8)[None], 3, axis=0))
+    with triton.InferenceServerClient(server.triton_target) as client:
+        for model, wanted, parameters in (
+            ("preprocess", rows, {}),
+            ("image_search", image_input(picture), {}),
+            ("image_search", image_input(picture), {"options": "{}"}),
+        ):
+            with pytest.raises(InferenceServerException) as caught:
+                client.infer(model, [wanted], parameters=parameters)
+            assert "expected" in str(caught.value)
+            assert "Traceback" not in str(caught.value)
 
 
 def test_a_tritonserver_that_is_none(tmp_path: Path) -> None:

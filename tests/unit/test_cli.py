@@ -369,8 +369,9 @@ def test_tables_fit_80_columns(
 
 def test_the_folder_that_all_sources_are_in_is_said_once(there: Callable[..., Ran]) -> None:
     there("index", "good")
-    header, *rows = there("search", "good/a.png").out.splitlines()[1:]
-    assert re.search(r"found in good/ +as", header)
+    _, told, header, *rows = there("search", "good/a.png").out.splitlines()
+    assert told == "look-alikes are in good/"
+    assert header.split() == ["object", "similarity", "found", "in", "as"]
     assert {row.split("0.875")[1].split()[0] for row in rows} == {"a.png", "b.JPG", "deeper/c.jpeg"}
 
 
@@ -395,7 +396,7 @@ def test_a_folder_is_no_markup(folder: Path, there: Callable[..., Ran]) -> None:
     odd.mkdir(parents=True)
     (odd / "a.png").write_bytes(picture())
     there("index", odd)
-    assert "found in x [red] y/[/red]/" in there("search", "good/a.png").out
+    assert "are in x [red] y/[/red]/\n" in there("search", "good/a.png").out
 
 
 def test_where_nothing_is_found_it_says_what_might(
@@ -414,11 +415,35 @@ def test_a_search_without_neighbours(server: FakeServer, there: Callable[..., Ra
 
 
 def test_names_that_are_not_utf8(there: Callable[..., Ran]) -> None:
-    name = os.fsdecode(b"caf\xe9.jpg")
-    Path(name).write_bytes(picture())
+    """They are told apart."""
+    for name in (b"caf\xe9.jpg", b"caf\xe8.jpg"):
+        Path(os.fsdecode(name)).write_bytes(picture())
     ran = there("index", ".", "--json")
-    assert ran.documents[0]["images"] == 4
-    assert there("detect", ".", "--json").code == 1  # text.jpg and empty.jpg
+    assert ran.documents[0]["images"] == 5
+    names = [document["image"] for document in there("detect", ".", "--json").documents]
+    assert {r"caf\xe8.jpg", r"caf\xe9.jpg"} <= {*names}
+
+
+def test_names_are_no_orders_to_the_terminal(folder: Path, there: Callable[..., Ran]) -> None:
+    odd = folder / "x\x1b[31m\ny"
+    odd.mkdir()
+    (odd / "a\x1b]0;b\u202e.png").write_bytes(picture())
+    (odd / "bad\x1b[2J.png").write_bytes(b"")
+    assert r"bad\x1b[2J.png: image" in there("index", odd).err
+    out = there("search", odd / "a\x1b]0;b\u202e.png").out
+    assert "\x1b" not in out
+    assert r"look-alikes are in x\x1b[31m\ny/" in out
+    assert r"a\x1b]0;b\u202e.png" in out
+
+
+@pytest.mark.parametrize("columns", [40, 46, 54])
+def test_where_a_look_alike_is_has_room(
+    there: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    there("index", "good", "--regions", "whole-picture")
+    out = there("search", "good/a.png", "--regions", "whole-picture").out
+    assert "a.png" in "".join(out.splitlines()[3:])
 
 
 def test_an_error_of_the_whole_command_is_told_once_while_many_are_sent(

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import cv2
 import grpc
@@ -13,6 +14,7 @@ import pytest
 
 from cropseek import errors
 from cropseek.client import Client, IndexItem
+from cropseek.client.faults import to_cropseek_error
 from cropseek.pb import cropseek_pb2 as pb
 from cropseek.types import Regions
 from tests.unit.fake_server import FakeServer, picture
@@ -195,6 +197,37 @@ def test_a_status_becomes_an_error(
     assert type(caught.value) is cls
     assert caught.value.code == code
     assert str(caught.value) == "what the server says"
+
+
+class _Entry(NamedTuple):
+    key: str
+    value: str
+
+
+class _Failed(grpc.RpcError):
+    def __init__(self, details: str, reason: str) -> None:
+        self._details, self._reason = details, reason
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return self._details
+
+    def trailing_metadata(self) -> Any:
+        return (_Entry("cropseek-reason", self._reason),) if self._reason else ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("NotReady", "Triton does not answer: recvmsg: Connection reset"),
+        ("", "lost the connection to the server at here: "),
+    ],
+)
+def test_a_connection_that_the_server_lost_is_not_ours(reason: str, message: str) -> None:
+    error = _Failed("Triton does not answer: recvmsg: Connection reset", reason)
+    assert str(to_cropseek_error(error, "here", None)).startswith(message)
 
 
 def test_a_call_without_an_answer_ends(server: FakeServer) -> None:

@@ -130,12 +130,22 @@ def test_a_backend_is_read_as_triton_reads_it(
         require_backends(models, "cpu", backends)
 
 
-def test_a_configuration_that_cannot_be_adapted_is_named(tmp_path: Path) -> None:
-    """With its place."""
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'backend: "python"\nno_such_field: 1\n', "line 2: .*no_such_field"),
+        (b'backend: "python"\n', "expected an instance_group, got none"),
+        (b'backend: "\xff"\n', "'utf-8' codec"),
+    ],
+)
+def test_a_configuration_that_cannot_be_adapted_is_named(
+    tmp_path: Path, body: bytes, message: str
+) -> None:
+    """With its place, and what tells more."""
     path = tmp_path / "source" / "detector" / "configs" / "cpu.pbtxt"
     path.parent.mkdir(parents=True)
-    path.write_text('backend: "python"\nno_such_field: 1\n')
-    with pytest.raises(SetupError, match=r"detector/configs/cpu.pbtxt: line 2: .*no_such_field"):
+    path.write_bytes(body)
+    with pytest.raises(SetupError, match=rf"detector/configs/cpu.pbtxt: {message}.*repo check"):
         prepare_repository(tmp_path / "source", tmp_path / "target", "cpu", 1)
 
 

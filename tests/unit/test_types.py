@@ -97,6 +97,13 @@ def test_options_are_checked_where_they_arrive() -> None:
         PictureOptions.from_json(text)
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"regions": "x"}', '{"regions": 1}'])
+def test_what_are_no_options_is_said(text: str) -> None:
+    """Not by a traceback."""
+    with pytest.raises(InvalidInput, match="options: expected the JSON of PictureOptions, got"):
+        PictureOptions.from_json(text)
+
+
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_detections_have_a_length(n: int) -> None:
     """The number of regions."""

@@ -23,7 +23,7 @@ class TritonPythonModel:
     def _search(self, request):
         image = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()[0]
         try:
-            options = PictureOptions.from_json(json.loads(request.parameters())["options"])
+            options = PictureOptions.from_json(json.loads(request.parameters()).get("options", ""))
             result = self._pipeline.run(image, options)
         except CropseekError as error:
             return failed(error)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import triton_python_backend_utils as pb_utils
 
-from cropseek.errors import CropseekError, ModelFailed
+from cropseek.errors import CropseekError, InvalidInput, ModelFailed
 from cropseek.settings import Settings
 from cropseek.triton.bls import failed
 from cropseek.triton.cores import usable_cores
@@ -25,9 +25,11 @@ class TritonPythonModel:
         return list(self._threads.map(self._preprocess, requests))
 
     def _preprocess(self, request):
-        encoded = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()[0]
+        images = pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()
         try:
-            frame = decode_image(encoded, self._limits)
+            if len(images) != 1:
+                raise InvalidInput(f"IMAGE: expected one picture a request, got {len(images)}")
+            frame = decode_image(images[0], self._limits)
             square, fitted = letterbox(frame, 640)
         except CropseekError as error:
             return failed(error)

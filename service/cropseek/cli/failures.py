@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
+from cropseek.cli.text import printable
 from cropseek.errors import (
     CropseekError,
     DeadlineExceeded,
@@ -25,8 +26,12 @@ ITEM_ERRORS = (InvalidInput, ModelFailed, DeadlineExceeded, Overloaded)
 
 
 def print_error(message: str) -> None:
-    """Print one line, however wide the terminal is, above a progress bar if there is one."""
-    stderr.print(Text(f"cropseek: {message}"), soft_wrap=True)
+    """Print one line, however wide the terminal is, above a progress bar if there is one.
+
+    A message of several lines, as with the end of a log, keeps them.
+    """
+    lines = map(printable, message.split("\n"))
+    stderr.print(Text("cropseek: " + "\n".join(lines)), soft_wrap=True)
 
 
 @contextmanager

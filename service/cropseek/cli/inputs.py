@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cropseek.cli.text import path_text
 from cropseek.errors import CropseekError, InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def pictures(paths: Iterable[Path], fps: float) -> Iterator[Picture]:
         elif _is_video(path):
             yield from _frames(path, fps)
         else:
-            yield Picture(_text(path), path)
+            yield Picture(path_text(path), path)
 
 
 def files(paths: Iterable[Path]) -> Iterator[Path | Picture]:
@@ -77,7 +78,7 @@ def files(paths: Iterable[Path]) -> Iterator[Path | Picture]:
         found = sorted(file for file in path.rglob("*") if _is_wanted(file, path))
         if not found:
             error = InvalidInput("no pictures or videos in this folder")
-            yield Picture(_text(path), error=error)
+            yield Picture(path_text(path), error=error)
         yield from found
 
 
@@ -106,17 +107,12 @@ def _frames(path: Path, fps: float) -> Iterator[Picture]:
     from cropseek.video.frames import sample_frames
     from cropseek.vision.encode import encode_jpeg
 
-    name = _text(path)
+    name = path_text(path)
     try:
         for time_s, image_rgb in sample_frames(path, fps):
             yield Picture(name, encode_jpeg(image_rgb), time_s)
     except CropseekError as error:
         yield Picture(name, error=error)
-
-
-def _text(path: Path) -> str:
-    """Return a path as text that JSON and protobuf can hold."""
-    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def each(

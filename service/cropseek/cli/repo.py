@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cropseek.cli import options
+from cropseek.cli.text import printable
 from cropseek.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -383,20 +384,15 @@ def _report(repository: Repository, findings: list[Finding], as_json: bool) -> N
         color = "red" if finding.rule.severity is Severity.ERROR else "yellow"
         where = f"{_shown(finding.file)}:{finding.place.line}:{finding.place.column}"
         line = Text.assemble(
-            (_printable(where), "bold"),
+            (printable(where), "bold"),
             ": ",
             (f"{finding.rule.severity.value} {finding.rule.code}", color),
-            f" {_printable(finding.message)}",
+            f" {printable(finding.message)}",
         )
         console.print(line, soft_wrap=True)
         if finding.remedy:
-            remedy = Text(f"    {_printable(finding.remedy)}", style="dim")
+            remedy = Text(f"    {printable(finding.remedy)}", style="dim")
             console.print(remedy, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """Return a text on one line, without what a terminal would take for orders."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _said(findings: Collection[Finding], models: int) -> str:

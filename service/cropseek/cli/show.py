@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
+from cropseek.cli.text import printable
 from cropseek.client.results import Detection, DetectResult, EmbedResult, Neighbor, SearchResult
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def print_neighbors(picture: Picture, result: SearchResult) -> None:
     table.add_column("object", no_wrap=True)
     table.add_column("similarity", justify="right", no_wrap=True)
     folder = _common_folder([n.source for d in result.detections for n in d.neighbors])
-    table.add_column(Text(f"found in {folder}".rstrip()), overflow="fold", ratio=1)
+    if folder:
+        stdout.print(Text(printable(f"look-alikes are in {folder}")), style="dim", soft_wrap=True)
+    table.add_column("found in", overflow="fold", ratio=1, min_width=12)
     table.add_column("as", no_wrap=True)
     for detection in result.detections:
         _add_neighbors(table, detection, folder)
@@ -98,8 +101,8 @@ def _add_neighbors(table: Table, detection: Detection, folder: str) -> None:
         table.add_row(
             Text(name if number == 0 else ""),
             f"{neighbor.similarity:.3f}",
-            Text(found_in(neighbor).removeprefix(folder)),
-            Text(f"{neighbor.label or 'whole picture'} {neighbor.score:.2f}"),
+            Text(printable(found_in(neighbor).removeprefix(folder))),
+            Text(printable(f"{neighbor.label or 'whole picture'} {neighbor.score:.2f}")),
             end_section=number == len(detection.neighbors) - 1,
         )
 
@@ -216,7 +219,8 @@ def _table() -> Table:
 
 
 def _print_title(picture: Picture, about: str) -> None:
-    stdout.print(Text.assemble((picture.title, "bold"), "  ", (about, "dim")), soft_wrap=True)
+    title = (printable(picture.title), "bold")
+    stdout.print(Text.assemble(title, "  ", (about, "dim")), soft_wrap=True)
 
 
 def _label(detection: Detection) -> str:

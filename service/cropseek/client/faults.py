@@ -41,7 +41,8 @@ def to_cropseek_error(error: grpc.RpcError, target: str, timeout_s: float | None
         return NotReady(
             f"no cropseek server at {target}; start one with `cropseek serve`, or use --local"
         )
-    if code == "UNAVAILABLE" and any(words in text for words in _LOST_CONNECTION):
+    told_by_server = bool(_reason(error))  # it may tell of a connection of its own
+    if code == "UNAVAILABLE" and not told_by_server and any(w in text for w in _LOST_CONNECTION):
         return NotReady(f"lost the connection to the server at {target}: {details}")
     if code == "UNIMPLEMENTED":
         return from_code(code, f"the server at {target} is not this version's cropseek: {details}")

@@ -182,6 +182,10 @@ def _check_port_free(settings: Settings) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
+        except socket.gaierror as error:
+            raise SetupError(
+                f"host: expected an address, got {settings.host!r}: {error.strerror}"
+            ) from None
         except OSError as error:
             raise SetupError(f"{_in_use(settings)} ({error.strerror})") from None
 

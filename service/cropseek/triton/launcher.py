@@ -50,8 +50,11 @@ from cropseek.types import PictureOptions, Regions
 
 _LOG_TAIL_LINES = 8
 _LOG_LINE_LENGTH = 400
-_LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to initialize Python stub")
-_LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version")  # said on every CPU machine
+_LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to (pre)?initialize")
+# Said on every CPU machine, of odd pictures, or of what went well.
+_LOG_NOISE = re.compile(
+    r"CudaDriverHelper|CUDA driver version|Corrupt JPEG data|^libpng |^[|+ ]|^I\d{4} "
+)
 _SHM = Path("/dev/shm")
 _GUARD = """
 cat >/dev/null
@@ -166,7 +169,8 @@ class TritonServer:
         except OSError:
             return "(no log)"
         errors = [line for line in lines if _LOG_ERROR.match(line) and not _LOG_NOISE.search(line)]
-        tail = (errors or lines)[-_LOG_TAIL_LINES:]
+        told = errors or [line for line in lines if line and not _LOG_NOISE.search(line)] or lines
+        tail = told[-_LOG_TAIL_LINES:]
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
 
     def _clean(self) -> None:

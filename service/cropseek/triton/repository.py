@@ -35,12 +35,12 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
             raise SetupError(
                 f"profile: expected one of {known or '(none)'}, got {profile!r}: no {config}"
             )
-        text = config.read_text(encoding="utf-8")
-        if profile == "cpu" and model.name in _INSTANCES_PER_CORE:
-            try:
+        try:
+            text = config.read_text(encoding="utf-8")
+            if profile == "cpu" and model.name in _INSTANCES_PER_CORE:
                 text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
-            except ValueError as error:
-                raise SetupError(f"{config}: {error}") from None
+        except ValueError as error:  # no UTF-8, no configuration, no instances
+            raise SetupError(f"{config}: {error}; see `cropseek repo check`") from None
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
 
@@ -62,6 +62,8 @@ def require_backends(models: Path, profile: str, backends: Path) -> None:
 
 def _with_instances(text: str, count: int) -> str:
     config = ModelConfig.from_pbtxt(text)
+    if not config.instance_group:
+        raise ValueError("expected an instance_group, got none")
     first, *others = config.instance_group
     groups = (replace(first, count=count), *others)
     return replace(config, instance_group=groups).to_pbtxt()
