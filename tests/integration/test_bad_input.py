@@ -132,6 +132,14 @@ def test_a_port_in_use(tmp_path: Path) -> None:
             serve(Settings(data_dir=tmp_path, port=port))
 
 
+@pytest.mark.parametrize("profile", ["t4", "a100", "h100"])
+def test_a_profile_for_other_backends(tmp_path: Path, profile: str) -> None:
+    settings = Settings(data_dir=tmp_path, profile=profile)
+    with pytest.raises(SetupError, match=f"'{profile}': .*detector needs tensorrt"):
+        with running_server(settings):
+            pass
+
+
 def test_a_host_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="host: expected an address, got 'no"):
         serve(Settings(data_dir=tmp_path, host="no.such.host.invalid"))

@@ -44,7 +44,7 @@ class TritonPythonModel:
     def _run_one(self, batch: Tensors) -> Tensors | Exception:
         try:
             return self._session.run([batch])[0]
-        except Exception as error:
+        except Exception as error:  # whatever it is, it is this request's answer
             return error
 
 

@@ -1,0 +1,40 @@
+"""What the launcher tells of tritonserver's log; that it starts and stops one is integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cropseek.settings import Settings
+from cropseek.triton.launcher import TritonServer
+
+WELL = "I1130 04:00:00.0 1 server.cc:1] started"
+TABLE = "| option | value |\n+--------+-------+"
+NOISE = "Corrupt JPEG data: 3 extraneous bytes before marker 0xd9"
+GPU = "E1130 04:00:00.0 1 CudaDriverHelper.cc:1] cannot load libcuda.so"
+ERROR = "E1130 04:00:00.0 1 model_lifecycle.cc:1] failed to load 'detector'"
+STUB = "04:00:00 pb_stub.cc:402] Failed to preinitialize Python stub: model file not found"
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ([WELL, GPU, ERROR, TABLE, NOISE], [ERROR]),
+        ([STUB, "killed", NOISE], [STUB]),
+        ([WELL, "killed", TABLE, NOISE, GPU], ["killed"]),
+        ([WELL], [WELL]),
+        ([f"E0000 {number}" for number in range(20)], [f"E0000 {n}" for n in range(12, 20)]),
+        (["error: " + "x" * 1000], ["error: " + "x" * 393]),
+    ],
+    ids=["an error", "a stub's", "what is no noise", "all there is", "the last", "no longer lines"],
+)
+def test_the_end_of_the_log(tmp_path: Path, log: list[str], expected: list[str]) -> None:
+    server = TritonServer(Settings(data_dir=tmp_path))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "triton.log").write_text("\n".join(log), encoding="utf-8")
+    assert server.log_tail().splitlines() == expected
+
+
+def test_without_a_log(tmp_path: Path) -> None:
+    assert TritonServer(Settings(data_dir=tmp_path)).log_tail() == "(no log)"
