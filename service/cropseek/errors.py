@@ -5,7 +5,7 @@
     │   └── InvalidImage        INVALID_ARGUMENT     its bytes are not a picture we can read
     ├── CollectionNotFound      NOT_FOUND
     ├── EmbedderMismatch        FAILED_PRECONDITION  a collection made by another embedder
-    ├── Overloaded              RESOURCE_EXHAUSTED   more requests than the server admits
+    ├── Overloaded              RESOURCE_EXHAUSTED   more in work than the server can hold
     ├── StorageFailed           RESOURCE_EXHAUSTED   the catalog's disk is full or broken
     ├── NotReady                UNAVAILABLE          starting, stopping, or Triton does not answer
     ├── DeadlineExceeded        DEADLINE_EXCEEDED
@@ -50,7 +50,7 @@ class EmbedderMismatch(CropseekError):
 
 
 class Overloaded(CropseekError):
-    """The server holds as many requests as it admits."""
+    """The server holds as much as it admits or has memory for; the same may pass later."""
 
     code = "RESOURCE_EXHAUSTED"
 

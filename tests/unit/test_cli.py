@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import grpc
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -205,6 +206,30 @@ def test_index_tells_what_failed(there: Callable[..., Ran]) -> None:
     }
     assert len(ran.errors) == 3
     assert {row["message"] for row in document["failed"]} >= {"no such file"}
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_index_tells_what_was_kept_before_the_server_went(
+    server: FakeServer, there: Callable[..., Ran], as_json: bool
+) -> None:
+    asked = 0
+
+    def go_at_the_third() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            server.service.fail_with = (grpc.StatusCode.UNAVAILABLE, "stopping")
+
+    server.service.before_answer = go_at_the_third  # type: ignore[method-assign]
+    ran = there("index", "missing.jpg", "good", *(["--json"] if as_json else []))
+    assert ran.code == 1
+    assert ran.errors == ["cropseek: missing.jpg: no such file", "cropseek: stopping"]
+    if as_json:
+        (document,) = ran.documents
+        assert (document["images"], document["items"]) == (2, 4)
+        assert [row["image"] for row in document["failed"]] == ["missing.jpg"]
+    else:
+        assert "4 objects of 2 pictures" in ran.out
 
 
 def test_index_names_a_source_by_its_absolute_path(

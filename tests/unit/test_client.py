@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -131,8 +132,9 @@ def test_embeddings_of_a_search_are_given_when_asked_for(client: Client) -> None
     [("nope.jpg", "no such file"), (".", "expected a picture, got a folder")],
 )
 def test_a_path_that_is_no_file(client: Client, tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(errors.InvalidInput, match=message):
-        client.detect(tmp_path / name)
+    path = tmp_path / name
+    with pytest.raises(errors.InvalidInput, match=re.escape(f"{path}: {message}")):
+        client.detect(path)
 
 
 def test_a_picture_larger_than_a_message_is_not_sent(server: FakeServer) -> None:

@@ -266,3 +266,16 @@ def test_every_failure_has_its_error(
     """Also one without a status: a fault in the client's own code."""
     error = as_cropseek_error(InferenceServerException("why", status=status))
     assert type(error) is expected
+
+
+@pytest.mark.parametrize("way", ["", "detect: ", "INTERNAL: detect: "])
+def test_full_shared_memory_is_told_as_what_passes(way: str) -> None:
+    """Triton's own words, from its port, through BLS, and in the code that BLS sends along."""
+    message = (
+        f"{way}Failed to increase the shared memory pool size for key 'cropseek_63d21077_f389' to "
+        "34603008 bytes. If you are running Triton inside docker, use '--shm-size' flag to "
+        "control the shared memory region size. Error: No space left on device"
+    )
+    error = as_cropseek_error(InferenceServerException(message, status="StatusCode.INTERNAL"))
+    assert type(error) is errors.Overloaded
+    assert "/dev/shm" in str(error)

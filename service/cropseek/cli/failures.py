@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
-from cropseek.cli.text import printable
+from cropseek.text import printable
 from cropseek.errors import (
     CropseekError,
     DeadlineExceeded,

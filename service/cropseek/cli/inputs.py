@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cropseek.cli.text import path_text
+from cropseek.text import path_text
 from cropseek.errors import CropseekError, InvalidInput
 
 if TYPE_CHECKING:

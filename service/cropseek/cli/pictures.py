@@ -117,6 +117,7 @@ def index(
     from cropseek.cli.inputs import pictures
     from cropseek.cli.progress import with_progress
     from cropseek.client import IndexItem
+    from cropseek.errors import CropseekError
 
     kept = options.split_metadata(metadata or [])
     labels = options.split_classes(classes)
@@ -131,7 +132,15 @@ def index(
             sent.append(picture)
             yield IndexItem(picture.image, picture.source, picture.time_s, kept)
 
-    stored = []
+    stored: list[int] = []
+
+    def tell() -> None:
+        if json:
+            counts = {"images": len(stored), "items": sum(stored)}
+            show.print_json({**counts, "failed": failures.rows})
+        else:
+            show.print_indexed(len(stored), sum(stored), collection, perf_counter() - began)
+
     with connected(options.where(server, local, data_dir)) as client:
         began = perf_counter()
         outcomes = client.index_images(
@@ -142,17 +151,18 @@ def index(
             max_detections=max_detections,
             classes=labels,
         )
-        for outcome in with_progress(outcomes, paths):
-            picture = sent.popleft()
-            if outcome.error is not None:
-                failures.add(picture, outcome.error)
-            elif outcome.indexed is not None:
-                stored.append(len(outcome.indexed.item_ids))
-    if json:
-        counts = {"images": len(stored), "items": sum(stored)}
-        show.print_json({**counts, "failed": failures.rows})
-    else:
-        show.print_indexed(len(stored), sum(stored), collection, perf_counter() - began)
+        try:
+            for outcome in with_progress(outcomes, paths):
+                picture = sent.popleft()
+                if outcome.error is not None:
+                    failures.add(picture, outcome.error)
+                elif outcome.indexed is not None:
+                    stored.append(len(outcome.indexed.item_ids))
+        except (CropseekError, KeyboardInterrupt):
+            if stored:  # it is kept, whatever ended the rest
+                tell()
+            raise
+    tell()
     _exit_on(failures)
 
 

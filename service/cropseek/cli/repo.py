@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cropseek.cli import options
-from cropseek.cli.text import printable
+from cropseek.text import printable
 from cropseek.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
-from cropseek.cli.text import printable
+from cropseek.text import printable
 from cropseek.client.results import Detection, DetectResult, EmbedResult, Neighbor, SearchResult
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Union
 
 from cropseek.errors import InvalidInput
+from cropseek.text import path_text
 
 Image = Union[bytes, str, "os.PathLike[str]"]
 
@@ -14,19 +15,21 @@ Image = Union[bytes, str, "os.PathLike[str]"]
 def read_picture(image: Image, max_bytes: int) -> bytes:
     """Return the encoded bytes; raises `InvalidInput` for a file that cannot be read or sent."""
     if isinstance(image, bytes):
-        return _within(len(image), image, max_bytes)
+        _check_size("image", len(image), max_bytes)
+        return image
     path = Path(image)
+    name = path_text(path)
     try:
-        return _within(path.stat().st_size, path, max_bytes)
+        _check_size(name, path.stat().st_size, max_bytes)
+        return path.read_bytes()
     except FileNotFoundError:
-        raise InvalidInput("no such file") from None
+        raise InvalidInput(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise InvalidInput("expected a picture, got a folder") from None
+        raise InvalidInput(f"{name}: expected a picture, got a folder") from None
     except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+        raise InvalidInput(f"{name}: cannot be read: {error.strerror}") from None
 
 
-def _within(size: int, image: bytes | Path, max_bytes: int) -> bytes:
+def _check_size(name: str, size: int, max_bytes: int) -> None:
     if size > max_bytes:
-        raise InvalidInput(f"image: expected at most {max_bytes} bytes a message, got {size}")
-    return image if isinstance(image, bytes) else image.read_bytes()
+        raise InvalidInput(f"{name}: expected at most {max_bytes} bytes a message, got {size}")

@@ -11,7 +11,7 @@ import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
-from cropseek.errors import CropseekError, DeadlineExceeded, ModelFailed, NotReady
+from cropseek.errors import CropseekError, DeadlineExceeded, ModelFailed, NotReady, Overloaded
 from cropseek.triton.wire import (
     BASE_OUTPUTS,
     EMBEDDING_OUTPUTS,
@@ -23,6 +23,7 @@ from cropseek.types import PictureOptions, PictureResult
 
 MODEL = "image_search"
 _DEAD_PROCESS = "is not healthy"  # "Stub process '…' is not healthy."
+_NO_SHARED_MEMORY = "to increase the shared memory pool"  # "Failed … size for key '…' to 34 bytes."
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 
@@ -80,12 +81,18 @@ def image_input(image: bytes) -> Any:
 
 def as_cropseek_error(error: InferenceServerException) -> CropseekError:
     """Return the error of cropseek's tree that a failed request to Triton is."""
-    ours = parse_error(str(error.message()))
+    message = str(error.message())
+    if _NO_SHARED_MEMORY in message:  # in ours too, where a model called by BLS had none
+        return Overloaded(
+            "the server's shared memory is full: send fewer or smaller pictures at once, "
+            "or give /dev/shm more (Docker: --shm-size)"
+        )
+    ours = parse_error(message)
     if ours is not None:
         return ours
     code = str(error.status()).removeprefix("StatusCode.")
     if code == grpc.StatusCode.UNAVAILABLE.name:
-        return NotReady(f"Triton does not answer: {error.message()}")
+        return NotReady(f"Triton does not answer: {message}")
     if code in (grpc.StatusCode.DEADLINE_EXCEEDED.name, grpc.StatusCode.CANCELLED.name):
         return DeadlineExceeded("the time given was over before the answer was there")
-    return ModelFailed(str(error.message()))
+    return ModelFailed(message)
