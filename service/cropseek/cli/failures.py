@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
-from cropseek.text import printable
 from cropseek.errors import (
     CropseekError,
     DeadlineExceeded,
@@ -18,6 +17,7 @@ from cropseek.errors import (
     ModelFailed,
     Overloaded,
 )
+from cropseek.text import printable
 
 stderr = Console(stderr=True, highlight=False)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cropseek.text import path_text
 from cropseek.errors import CropseekError, InvalidInput
+from cropseek.text import path_text
 
 if TYPE_CHECKING:
     from cropseek.client.pictures import Image

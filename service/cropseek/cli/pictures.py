@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cropseek.cli.failures import Failures
     from cropseek.cli.inputs import Picture
     from cropseek.client import Client, IndexItem
+    from cropseek.client.results import IndexOutcome
 
 _Result = TypeVar("_Result")
 
@@ -113,38 +114,25 @@ def index(
     """
     from cropseek.cli import show
     from cropseek.cli.connect import connected
-    from cropseek.cli.failures import Failures
     from cropseek.cli.inputs import pictures
     from cropseek.cli.progress import with_progress
-    from cropseek.client import IndexItem
     from cropseek.errors import CropseekError
 
     kept = options.split_metadata(metadata or [])
     labels = options.split_classes(classes)
-    failures = Failures()
-    sent: deque[Picture] = deque()
-
-    def items() -> Iterator[IndexItem]:
-        for picture in pictures(paths, fps):
-            if picture.error is not None:
-                failures.add(picture, picture.error)
-                continue
-            sent.append(picture)
-            yield IndexItem(picture.image, picture.source, picture.time_s, kept)
-
-    stored: list[int] = []
+    work = _Indexing()
 
     def tell() -> None:
+        images, objects = len(work.stored), sum(work.stored)
         if json:
-            counts = {"images": len(stored), "items": sum(stored)}
-            show.print_json({**counts, "failed": failures.rows})
+            show.print_json({"images": images, "items": objects, "failed": work.failures.rows})
         else:
-            show.print_indexed(len(stored), sum(stored), collection, perf_counter() - began)
+            show.print_indexed(images, objects, collection, perf_counter() - began)
 
     with connected(options.where(server, local, data_dir)) as client:
         began = perf_counter()
         outcomes = client.index_images(
-            items(),
+            work.items(pictures(paths, fps), kept),
             collection=collection,
             regions=regions.regions,
             min_score=min_score,
@@ -153,17 +141,43 @@ def index(
         )
         try:
             for outcome in with_progress(outcomes, paths):
-                picture = sent.popleft()
-                if outcome.error is not None:
-                    failures.add(picture, outcome.error)
-                elif outcome.indexed is not None:
-                    stored.append(len(outcome.indexed.item_ids))
+                work.take(outcome)
         except (CropseekError, KeyboardInterrupt):
-            if stored:  # it is kept, whatever ended the rest
+            if work.stored:  # it is kept, whatever ended the rest
                 tell()
             raise
     tell()
-    _exit_on(failures)
+    _exit_on(work.failures)
+
+
+class _Indexing:
+    """What an `index` command sends, and what became of it: `stored` has each picture's count."""
+
+    def __init__(self) -> None:
+        from cropseek.cli.failures import Failures
+
+        self.failures = Failures()
+        self.stored: list[int] = []
+        self._sent: deque[Picture] = deque()
+
+    def items(self, pictures: Iterator[Picture], metadata: dict[str, str]) -> Iterator[IndexItem]:
+        """Yield what is to be sent; a picture that is none is a failure."""
+        from cropseek.client import IndexItem
+
+        for picture in pictures:
+            if picture.error is not None:
+                self.failures.add(picture, picture.error)
+                continue
+            self._sent.append(picture)
+            yield IndexItem(picture.image, picture.source, picture.time_s, metadata)
+
+    def take(self, outcome: IndexOutcome) -> None:
+        """Note the outcome of the next picture that was sent."""
+        picture = self._sent.popleft()
+        if outcome.error is not None:
+            self.failures.add(picture, outcome.error)
+        elif outcome.indexed is not None:
+            self.stored.append(len(outcome.indexed.item_ids))
 
 
 def embed(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cropseek.cli import options
-from cropseek.text import printable
 from cropseek.errors import InvalidInput
+from cropseek.text import printable
 
 if TYPE_CHECKING:
     from cropseek.triton.check import Finding, Options, Repository

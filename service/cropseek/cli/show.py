@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cropseek.cli.inputs import Picture
-from cropseek.text import printable
 from cropseek.client.results import Detection, DetectResult, EmbedResult, Neighbor, SearchResult
+from cropseek.text import printable
 
 if TYPE_CHECKING:
     from cropseek.cli.files import VectorFile
