@@ -1,6 +1,6 @@
 """The whole server against the same stages without one: throughput, and a lone request's latency.
 
-    python -m benchmarks.end_to_end --images DIR --json OUT [--rounds 7] [--passes 3]
+    python -m benchmarks.end_to_end --images DIR --json OUT [--rounds 7] [--passes 8]
 
 Every round measures each contestant once over all pictures (several passes of them, so that the
 first and last pictures, with fewer in flight, weigh little), in an order that rotates, so that what
@@ -85,7 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--passes", type=int, default=8)
     return parser.parse_args()
 
 

@@ -85,15 +85,25 @@ def _end_to_end(result: Any) -> str:
 
 def _cpu_time(result: Any) -> str:
     rounds = result["core_ms_a_picture"]
-    server = {
-        who: statistics.median(r["server"].get(who, 0.0) for r in rounds)
-        for who in rounds[0]["server"]
-    }
-    rows = [[who, f"{server[who]:.1f}"] for who in sorted(server, key=server.__getitem__)[::-1]]
-    total = statistics.median(sum(r["server"].values()) for r in rounds)
-    bare = statistics.median(r["bare"]["stages"] for r in rounds)
-    rows += [["all of it", f"{total:.1f}"], ["bare stages, no server", f"{bare:.1f}"]]
-    return _table(["", "core-ms a picture, median"], rows) + _machine(result)
+
+    def medians(name: str) -> dict[str, float]:
+        keys = rounds[0][name]
+        return {key: statistics.median(r[name].get(key, 0.0) for r in rounds) for key in keys}
+
+    def total(name: str) -> str:
+        return f"{statistics.median(sum(r[name].values()) for r in rounds):.1f}"
+
+    server, hollow = medians("server"), medians("hollow_server")
+    rows = [
+        [who, f"{server[who]:.1f}", f"{hollow.get(who, 0.0):.1f}"]
+        for who in sorted(server, key=server.__getitem__, reverse=True)
+    ]
+    rows += [
+        ["all of it", total("server"), total("hollow_server")],
+        ["bare stages, no server", total("bare"), total("hollow_bare")],
+    ]
+    head = ["core-ms a picture, median", "as served", "models that compute nothing"]
+    return _table(head, rows) + _machine(result)
 
 
 def _frame_path(result: Any) -> str:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from cropseek.client import Client
+from cropseek.settings import Settings, base_environment
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class Served:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def served(model_repository: Path | None = None) -> Iterator[Served]:
     """Run `cropseek serve` with a data directory of its own on a free port."""
+    model_repository = model_repository or Settings().model_repository
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -35,6 +38,7 @@ def served() -> Iterator[Served]:
         start = time.perf_counter()
         process = subprocess.Popen(
             [*command, "--data-dir", data_dir],
+            env={**base_environment(), "CROPSEEK_MODEL_REPOSITORY": str(model_repository)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -24,8 +24,15 @@ class Stages:
     crops of a picture in one run.
     """
 
-    def __init__(self, threads: int = 0, *, spinning: bool = True, crops_a_run: int = 0) -> None:
-        repository = Settings().model_repository
+    def __init__(
+        self,
+        threads: int = 0,
+        *,
+        spinning: bool = True,
+        crops_a_run: int = 0,
+        model_repository: Path | None = None,
+    ) -> None:
+        repository = model_repository or Settings().model_repository
         self._detector = _session(repository / "detector/1/model.onnx", threads, spinning)
         self._embedder = _session(repository / "embedder/1/model.onnx", threads, spinning)
         self._crops_a_run = crops_a_run

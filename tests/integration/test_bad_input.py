@@ -181,6 +181,20 @@ def test_a_model_that_does_not_load_says_why(tmp_path: Path) -> None:
     _assert_nothing_left(settings.data_dir)
 
 
+def test_a_model_without_its_file_is_told_at_once(tmp_path: Path) -> None:
+    """Triton itself would wait for that model's processes for ever."""
+    repository = tmp_path / "models"
+    shutil.copytree(Settings().model_repository, repository)
+    (repository / "image_search" / "1" / "model.py").rename(repository / "model.py")
+    settings = Settings(data_dir=tmp_path / "data", model_repository=repository)
+    with (
+        pytest.raises(NotReady, match=r"did not start:\n.* file not found in .*/image_search/1/"),
+        running_server(settings),
+    ):
+        pass
+    _assert_nothing_left(settings.data_dir)
+
+
 def test_a_model_process_that_dies_ends_the_server(frames: list[bytes], tmp_path: Path) -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "cropseek", "serve", "--port", "0", "--data-dir", str(tmp_path)],

@@ -51,10 +51,11 @@ from cropseek.types import PictureOptions, Regions
 _LOG_TAIL_LINES = 8
 _LOG_LINE_LENGTH = 400
 _LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to (pre)?initialize")
-# Said on every CPU machine, of odd pictures, or of what went well.
-_LOG_NOISE = re.compile(
-    r"CudaDriverHelper|CUDA driver version|Corrupt JPEG data|^libpng |^[|+ ]|^I\d{4} "
-)
+# Said on every CPU machine, or of odd pictures.
+_LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version|Corrupt JPEG data|^libpng |^[|+ ]")
+_LOG_WELL = re.compile(r"^I\d{4} ")  # an error of a model's process may be told as information
+# After this tritonserver waits for the process for ever.
+_STUB_FAILED = "Failed to preinitialize Python stub"
 _SHM = Path("/dev/shm")
 _GUARD = """
 cat >/dev/null
@@ -164,14 +165,18 @@ class TritonServer:
 
     def log_tail(self) -> str:
         """Return the last errors of tritonserver's log, or its last lines if it names none."""
-        try:
-            lines = self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return "(no log)"
-        errors = [line for line in lines if _LOG_ERROR.match(line) and not _LOG_NOISE.search(line)]
-        told = errors or [line for line in lines if line and not _LOG_NOISE.search(line)] or lines
+        lines = self._log().splitlines() or ["(no log)"]
+        said = [line for line in lines if line and not _LOG_NOISE.search(line)]
+        errors = [line for line in said if _LOG_ERROR.match(line)]
+        told = errors or [line for line in said if not _LOG_WELL.match(line)] or lines
         tail = told[-_LOG_TAIL_LINES:]
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
+
+    def _log(self) -> str:
+        try:
+            return self._log_path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
 
     def _clean(self) -> None:
         if self._log_path.exists():  # what the last run's error ids refer to
@@ -230,6 +235,8 @@ class TritonServer:
                 f"Triton ended with status {status} while starting; "
                 f"the end of its log:\n{self.log_tail()}"
             )
+        if _STUB_FAILED in self._log():
+            raise NotReady(f"a model's process did not start:\n{self.log_tail()}")
 
     def _warm_up(self, client: triton.InferenceServerClient, deadline: float) -> None:
         """Send a picture through every instance of the whole path."""
