@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,15 @@ class PictureOptions:
 
     def __post_init__(self) -> None:
         _in_range("min_score", self.min_score, 0.0, 1.0)
+        _whole("max_detections", self.max_detections)
         _in_range("max_detections", self.max_detections, 1, MAX_DETECTIONS)
+        _whole("top_k", self.top_k)
         _in_range("top_k", self.top_k, 0, MAX_TOP_K)
         _in_range("min_similarity", self.min_similarity, -1.0, 1.0)
+        for number in self.class_ids:
+            _whole("class_ids", number)
+        if self.collection_id is not None:
+            _whole("collection_id", self.collection_id)
         if self.regions is Regions.BOXES and not self.boxes_xyxy:
             raise InvalidInput("boxes: expected at least one box with regions = boxes, got none")
         if len(self.boxes_xyxy) > MAX_DETECTIONS:
@@ -95,10 +102,15 @@ class PictureOptions:
             raw["boxes_xyxy"] = tuple(tuple(box) for box in raw["boxes_xyxy"])
             raw["class_ids"] = tuple(raw["class_ids"])
             return PictureOptions(**raw)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(
-                f"options: expected the JSON of PictureOptions, got {text[:80]!r} ({error!r})"
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(  # a parameter may be a number too
+                f"options: expected the JSON of PictureOptions, got {str(text)[:80]!r} ({error!r})"
             ) from None
+
+
+def _whole(name: str, value: object) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise InvalidInput(f"{name}: expected a whole number, got {value!r}")
 
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:

@@ -140,9 +140,18 @@ def test_a_profile_for_other_backends(tmp_path: Path, profile: str) -> None:
             pass
 
 
-def test_a_host_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="host: expected an address, got 'no"):
-        serve(Settings(data_dir=tmp_path, host="no.such.host.invalid"))
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("no.such.host.invalid", "an address"),
+        ("\u00fc" * 64, "an address"),
+        ("192.0.2.1", "an address of this machine"),  # of nobody's: RFC 5737
+        ("fe80::1", "an address of this machine"),  # no scope
+    ],
+)
+def test_a_host_that_is_none(tmp_path: Path, host: str, expected: str) -> None:
+    with pytest.raises(SetupError, match=f"host: expected {expected}, got '{host}'"):
+        serve(Settings(data_dir=tmp_path, host=host))
 
 
 def test_what_comes_past_the_service_is_told_what_is_wrong(server: RunningServer) -> None:
@@ -155,9 +164,12 @@ def test_what_comes_past_the_service_is_told_what_is_wrong(server: RunningServer
             ("preprocess", rows, {}),
             ("image_search", image_input(picture), {}),
             ("image_search", image_input(picture), {"options": "{}"}),
+            ("image_search", image_input(picture), {"options": 7}),
+            ("image_search", image_input(picture), {"options": "[" * 100_000}),
         ):
             with pytest.raises(InferenceServerException) as caught:
                 client.infer(model, [wanted], parameters=parameters)
+            assert caught.value.status() == "StatusCode.INVALID_ARGUMENT"
             assert "expected" in str(caught.value)
             assert "Traceback" not in str(caught.value)
 

@@ -19,9 +19,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cropseek.cli import app
+from cropseek.cli.failures import print_error
 from cropseek.cli.inputs import Picture
-from cropseek.cli.show import _common_folder, print_neighbors
-from cropseek.client.results import SearchResult
+from cropseek.cli.show import _common_folder, print_detections, print_neighbors
+from cropseek.client.results import Detection, DetectResult, Neighbor, SearchResult
 from cropseek.triton import machine
 from cropseek.vision.decode import decode_image
 from tests.unit.fake_server import FakeServer, picture
@@ -447,6 +448,23 @@ def test_names_that_are_not_utf8(there: Callable[..., Ran]) -> None:
     assert ran.documents[0]["images"] == 5
     names = [document["image"] for document in there("detect", ".", "--json").documents]
     assert {r"caf\xe8.jpg", r"caf\xe9.jpg"} <= {*names}
+    video = Path(os.fsdecode(b"v\xe9.mp4"))
+    write_video(Path("v.mp4"), numbered(2))
+    Path("v.mp4").rename(video)
+    assert there("detect", video, "--json").documents[0]["image"] == r"v\xe9.mp4"
+
+
+def test_a_current_folder_whose_name_is_no_utf8(
+    folder: Path, there: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
+    here.mkdir()
+    (here / "a.png").write_bytes(picture())
+    monkeypatch.chdir(here)
+    assert there("index", "a.png").code == 0
+    ran = there("search", "a.png", "--json")
+    assert ran.documents[0]["detections"][0]["neighbors"][0]["source"] == rf"{folder}/caf\xe9/a.png"
+    assert str(folder) not in there("search", "a.png").out  # short, as of any current folder
 
 
 def test_names_are_no_orders_to_the_terminal(folder: Path, there: Callable[..., Ran]) -> None:
@@ -454,11 +472,48 @@ def test_names_are_no_orders_to_the_terminal(folder: Path, there: Callable[..., 
     odd.mkdir()
     (odd / "a\x1b]0;b\u202e.png").write_bytes(picture())
     (odd / "bad\x1b[2J.png").write_bytes(b"")
-    assert r"bad\x1b[2J.png: image" in there("index", odd).err
+    ran = there("index", odd)
+    assert len(ran.errors) == 1
+    assert r"x\x1b[31m\ny/bad\x1b[2J.png: image" in ran.err
     out = there("search", odd / "a\x1b]0;b\u202e.png").out
     assert "\x1b" not in out
     assert r"look-alikes are in x\x1b[31m\ny/" in out
     assert r"a\x1b]0;b\u202e.png" in out
+    drawn = there("draw", odd / "a\x1b]0;b\u202e.png").out
+    assert drawn == "a\\x1b]0;b\\u202e-detections.jpg: 2 objects\n"
+    assert there("embed", "good", "-o", "v\x1b[31m.npz").out == "6 vectors in v\\x1b[31m.npz\n"
+
+
+def test_labels_are_no_orders_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    box = (0.0, 0.0, 1.0, 1.0)
+    alike = Neighbor(1, 0.5, "s.png", None, box, "cat\x1b[2J[bold]", 0.9, {})
+    for neighbors in ((), (alike,)):
+        found = Detection(box, 0.9, "dog\x1b[2J[bold]", 0, neighbors)
+        print_detections(Picture("a.png"), DetectResult((1, 1), (found,), {}, False))
+        print_neighbors(Picture("a.png"), SearchResult((1, 1), (found,), {}, False, 7))
+    out = capsys.readouterr().out
+    assert out.count(r"dog\x1b[2J[bold]") == 4
+    assert r"cat\x1b[2J[bold] 0.90" in out
+
+
+def test_names_that_people_use_are_shown_as_they_are(
+    folder: Path, there: Callable[..., Ran]
+) -> None:
+    """As macOS names its screenshots, and joined emoji."""
+    name = "Screenshot at 1.00\u202fPM \U0001f468\u200d\U0001f469.png"
+    (folder / name).write_bytes(picture())
+    assert there("detect", name).out.startswith(name)
+
+
+def test_blanks_in_a_name_are_kept(there: Callable[..., Ran]) -> None:
+    ran = there("index", "a  b.jpg", "--json")
+    assert ran.errors == ["cropseek: a  b.jpg: no such file"]
+    assert ran.documents[0]["failed"][0]["message"] == "no such file"
+
+
+def test_an_error_of_several_lines_keeps_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error("the end of its log:\nE one\x1b[2J\nE two")
+    assert capsys.readouterr().err == "cropseek: the end of its log:\nE one\\x1b[2J\nE two\n"
 
 
 @pytest.mark.parametrize("columns", [40, 46, 54])
@@ -542,7 +597,7 @@ def test_what_a_terminal_cannot_show_is_no_error(server: FakeServer) -> None:
     with start("draw", name, "--server", server.target) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    assert out.endswith("-detections.jpg: 2 objects\n")
+    assert out == "caf\\xe9-detections.jpg: 2 objects\n"
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     with start("detect", "日本.jpg", "--server", server.target, env=ascii_only) as process:
         out, err = process.communicate(timeout=60)

@@ -57,6 +57,10 @@ def test_what_regions_want(regions: Regions, detections: bool, whole: bool) -> N
             "boxes: expected at most 300, got 301",
         ),
         ({"boxes_xyxy": (BOX, (3, 2, 1, 4))}, r"boxes\[1\]: .* got 3, 2, 1, 4"),
+        ({"max_detections": 1.5}, r"max_detections: expected a whole number, got 1.5"),
+        ({"top_k": True}, r"top_k: expected a whole number, got True"),
+        ({"class_ids": (0, "a")}, r"class_ids: expected a whole number, got 'a'"),
+        ({"collection_id": "x"}, r"collection_id: expected a whole number, got 'x'"),
         ({"boxes_xyxy": ((1, 4, 3, 2),)}, r"boxes\[0\]: expected finite x1 < x2 and y1 < y2"),
         ({"boxes_xyxy": ((1, 2, 1, 4),)}, r"boxes\[0\]"),
         ({"boxes_xyxy": ((NAN, 2, 3, 4),)}, r"boxes\[0\]: .* got nan, 2, 3, 4"),
@@ -97,9 +101,13 @@ def test_options_are_checked_where_they_arrive() -> None:
         PictureOptions.from_json(text)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"regions": "x"}', '{"regions": 1}'])
-def test_what_are_no_options_is_said(text: str) -> None:
-    """Not by a traceback."""
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", "7", '{"regions": "x"}', '{"regions": 1}', "[" * 100_000, 7, True],
+    ids=lambda text: str(text)[:20],
+)
+def test_what_are_no_options_is_said(text: Any) -> None:
+    """Not by a traceback, and whatever the type of the parameter."""
     with pytest.raises(InvalidInput, match="options: expected the JSON of PictureOptions, got"):
         PictureOptions.from_json(text)
 

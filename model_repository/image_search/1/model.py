@@ -5,7 +5,7 @@ import json
 import triton_python_backend_utils as pb_utils
 
 from cropseek.errors import CropseekError
-from cropseek.triton.bls import call_model, failed
+from cropseek.triton.bls import call_model, failed, logged_fault
 from cropseek.triton.pipeline import Pipeline
 from cropseek.triton.wire import to_tensors
 from cropseek.types import PictureOptions
@@ -27,6 +27,8 @@ class TritonPythonModel:
             result = self._pipeline.run(image, options)
         except CropseekError as error:
             return failed(error)
+        except Exception:  # a raise here would fail with its traceback
+            return failed(logged_fault("image_search"))
         wanted = set(request.requested_output_names())
         return pb_utils.InferenceResponse(
             [pb_utils.Tensor(k, v) for k, v in to_tensors(result).items() if k in wanted]

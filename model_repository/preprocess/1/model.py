@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import triton_python_backend_utils as pb_utils
 
-from cropseek.errors import CropseekError, InvalidInput, ModelFailed
+from cropseek.errors import CropseekError, InvalidInput
 from cropseek.settings import Settings
-from cropseek.triton.bls import failed
+from cropseek.triton.bls import failed, logged_fault
 from cropseek.triton.cores import usable_cores
 from cropseek.triton.frame import to_send
 from cropseek.vision.decode import DecodeLimits, decode_image
@@ -33,8 +33,8 @@ class TritonPythonModel:
             square, fitted = letterbox(frame, 640)
         except CropseekError as error:
             return failed(error)
-        except Exception as error:  # a neighbour in the batch must not pay for it
-            return failed(ModelFailed(f"preprocess: {error}"))
+        except Exception:  # a neighbour in the batch must not pay for it
+            return failed(logged_fault("preprocess"))
         outputs = {"LETTERBOXED": square, "FITTED": fitted.to_array(), "FRAME": to_send(frame)}
         wanted = request.requested_output_names()
         return pb_utils.InferenceResponse(

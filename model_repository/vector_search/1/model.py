@@ -1,22 +1,19 @@
 """The nearest items for rows of vectors, from an index that follows the catalog."""
 
-import logging
 import threading
-import uuid
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 from cropseek.catalog import ChangeReader
-from cropseek.errors import CropseekError, ModelFailed
+from cropseek.errors import CropseekError
 from cropseek.index import ExactIndex, Follower, Query, set_threads
 from cropseek.settings import Settings
-from cropseek.triton.bls import failed
+from cropseek.triton.bls import failed, logged_fault
 from cropseek.triton.cores import usable_cores
 
 _BITE = 2048  # changes, 7 to 20 µs each: the most a search reads before it answers
 _POLL_S = 0.2
-_log = logging.getLogger("cropseek.vector_search")
 
 
 class TritonPythonModel:
@@ -39,9 +36,7 @@ class TritonPythonModel:
             sequence = self._follower.sequence
             answers = self._follower.search_all([_query(request) for request in requests])
         except Exception:  # a raise here would fail with its traceback
-            number = uuid.uuid4().hex[:12]
-            _log.exception("vector_search: error %s", number)
-            answers = [ModelFailed(f"vector_search: error {number} in the log")] * len(requests)
+            answers = [logged_fault("vector_search")] * len(requests)
             sequence = 0
         return [_response(answer, sequence) for answer in answers]
 

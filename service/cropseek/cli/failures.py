@@ -54,6 +54,6 @@ class Failures:
         """Print the error and keep it; raises it if it is not about this picture only."""
         if not isinstance(error, ITEM_ERRORS):
             raise error
-        message = " ".join(str(error).split()).removeprefix(f"{picture.name}: ")
+        message = " ".join(str(error).removeprefix(f"{picture.name}: ").split())
         self.rows.append({**picture.to_dict(), "code": error.code, "message": message})
-        print_error(f"{picture.title}: {message}")
+        print_error(f"{printable(picture.title)}: {message}")

@@ -43,7 +43,7 @@ class Picture:
     @property
     def source(self) -> str:
         """The absolute path, which means the same file wherever a later search is run."""
-        return os.path.abspath(self.name)
+        return path_text(Path(os.path.abspath(self.name)))
 
     @property
     def title(self) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from cropseek.cli.inputs import Picture
 from cropseek.client.results import Detection, DetectResult, EmbedResult, Neighbor, SearchResult
-from cropseek.text import printable
+from cropseek.text import path_text, printable
 
 if TYPE_CHECKING:
     from cropseek.cli.files import VectorFile
@@ -66,7 +66,7 @@ def print_detections(picture: Picture, result: DetectResult) -> None:
         table.add_column(corner, justify="right")
     for detection in result.detections:
         corners = [f"{value:.1f}" for value in detection.box_xyxy]
-        table.add_row(_label(detection), f"{detection.score:.3f}", *corners)
+        table.add_row(Text(_label(detection)), f"{detection.score:.3f}", *corners)
     stdout.print(table)
 
 
@@ -85,7 +85,7 @@ def print_neighbors(picture: Picture, result: SearchResult) -> None:
     table.add_column("similarity", justify="right", no_wrap=True)
     folder = _common_folder([n.source for d in result.detections for n in d.neighbors])
     if folder:
-        stdout.print(Text(printable(f"look-alikes are in {folder}")), style="dim", soft_wrap=True)
+        _print_line(f"look-alikes are in {folder}", style="dim")
     table.add_column("found in", overflow="fold", ratio=1, min_width=12)
     table.add_column("as", no_wrap=True)
     for detection in result.detections:
@@ -96,7 +96,7 @@ def print_neighbors(picture: Picture, result: SearchResult) -> None:
 def _add_neighbors(table: Table, detection: Detection, folder: str) -> None:
     name = f"{_label(detection)} {detection.score:.2f}"
     if not detection.neighbors:
-        table.add_row(name, "", "[dim]nothing like it[/dim]", "", end_section=True)
+        table.add_row(Text(name), "", Text("nothing like it", "dim"), "", end_section=True)
     for number, neighbor in enumerate(detection.neighbors):
         table.add_row(
             Text(name if number == 0 else ""),
@@ -117,7 +117,7 @@ def _common_folder(sources: Sequence[str]) -> str:
 
 
 def _below_here(source: str) -> str:
-    return source.removeprefix(os.getcwd() + os.sep)
+    return source.removeprefix(path_text(Path.cwd()) + os.sep)
 
 
 def found_in(neighbor: Neighbor) -> str:
@@ -135,18 +135,17 @@ def print_indexed(images: int, items: int, collection: str, took_s: float) -> No
 def print_vectors_written(file: VectorFile, *, as_json: bool) -> None:
     """Print what an `embed` command wrote."""
     if as_json:
-        print_json({"output": str(file.path), "vectors": file.count, "dim": file.dim})
+        print_json({"output": path_text(file.path), "vectors": file.count, "dim": file.dim})
     else:
-        stdout.print(Text(f"{_count(file.count, 'vector')} in {file.path}"), soft_wrap=True)
+        _print_line(f"{_count(file.count, 'vector')} in {path_text(file.path)}")
 
 
 def print_drawn(picture: Picture, result: DetectResult, output: Path, *, as_json: bool) -> None:
     """Print what a `draw` command wrote."""
     if as_json:
-        print_json({**picture.to_dict(), **result.to_dict(), "output": str(output)})
+        print_json({**picture.to_dict(), **result.to_dict(), "output": path_text(output)})
     else:
-        found = _count(len(result.detections), "object")
-        stdout.print(Text(f"{output}: {found}"), soft_wrap=True)
+        _print_line(f"{path_text(output)}: {_count(len(result.detections), 'object')}")
 
 
 def print_demo(demo: Demo, page: Path, ready_s: float, took_s: float, *, as_json: bool) -> None:
@@ -154,7 +153,7 @@ def print_demo(demo: Demo, page: Path, ready_s: float, took_s: float, *, as_json
     if as_json:
         seconds = {"ready": round(ready_s, 3), "total": round(took_s, 3)}
         raw = demo.to_dict()
-        print_json({**raw, "seconds": {**raw["seconds"], **seconds}, "page": str(page)})
+        print_json({**raw, "seconds": {**raw["seconds"], **seconds}, "page": path_text(page)})
         return
     indexed, objects = _count(len(demo.indexed), "picture"), _count(demo.items, "object")
     stdout.print(f"Indexed {indexed} with {objects} in {demo.index_s:.1f} s.")
@@ -175,7 +174,7 @@ def print_demo(demo: Demo, page: Path, ready_s: float, took_s: float, *, as_json
         "Annotated": folder / "query.jpg",
         "": folder / "indexed",
     }.items():
-        stdout.print(Text(f"{what:18} {path}"), soft_wrap=True)
+        _print_line(f"{what:18} {path_text(path)}")
 
 
 def _look_alikes(found: FoundObject) -> Text:
@@ -190,10 +189,9 @@ def _look_alikes(found: FoundObject) -> Text:
 def print_serving(target: str, data_dir: Path, *, as_json: bool) -> None:
     """Print where a server answers."""
     if as_json:
-        print_json({"target": target, "data_dir": str(data_dir)})
+        print_json({"target": target, "data_dir": path_text(data_dir)})
     else:
-        about = f"cropseek serves at {target}, data in {data_dir}; ctrl-C stops it"
-        stdout.print(Text(about), soft_wrap=True)
+        _print_line(f"cropseek serves at {target}, data in {path_text(data_dir)}; ctrl-C stops it")
 
 
 def print_checks(checks: Sequence[Check], *, as_json: bool) -> None:
@@ -218,13 +216,18 @@ def _table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
 
 
+def _print_line(line: str, style: str = "") -> None:
+    """Print a line as it is, however wide the terminal is."""
+    stdout.print(Text(printable(line), style), soft_wrap=True)
+
+
 def _print_title(picture: Picture, about: str) -> None:
     title = (printable(picture.title), "bold")
     stdout.print(Text.assemble(title, "  ", (about, "dim")), soft_wrap=True)
 
 
 def _label(detection: Detection) -> str:
-    return detection.label or "whole picture"
+    return printable(detection.label) or "whole picture"
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -182,11 +183,13 @@ def _check_port_free(settings: Settings) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
-        except socket.gaierror as error:
-            raise SetupError(
-                f"host: expected an address, got {settings.host!r}: {error.strerror}"
-            ) from None
+        except (socket.gaierror, UnicodeError, TypeError):  # the last two: no name of a host
+            raise SetupError(f"host: expected an address, got {settings.host!r}") from None
         except OSError as error:
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EINVAL):
+                raise SetupError(
+                    f"host: expected an address of this machine, got {settings.host!r}"
+                ) from None
             raise SetupError(f"{_in_use(settings)} ({error.strerror})") from None
 
 

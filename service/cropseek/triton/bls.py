@@ -5,6 +5,8 @@ Imports `triton_python_backend_utils`, which exists nowhere else.
 
 from __future__ import annotations
 
+import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ import triton_python_backend_utils as pb_utils
 from cropseek.errors import CropseekError, ModelFailed
 from cropseek.triton.pipeline import Arrays
 from cropseek.triton.wire import error_message, parse_error
+
+_log = logging.getLogger(__name__)
 
 
 def call_model(
@@ -32,6 +36,13 @@ def call_model(
         message = response.error().message()
         raise parse_error(message) or ModelFailed(f"{model}: {message}")
     return {name: pb_utils.get_output_tensor_by_name(response, name).as_numpy() for name in outputs}
+
+
+def logged_fault(model: str) -> ModelFailed:
+    """Log the exception that is being handled; return an error that says where to look for it."""
+    number = uuid.uuid4().hex[:12]
+    _log.exception("%s: error %s", model, number)
+    return ModelFailed(f"{model}: error {number} in the log")
 
 
 def failed(error: CropseekError) -> Any:

@@ -50,12 +50,13 @@ from cropseek.types import PictureOptions, Regions
 
 _LOG_TAIL_LINES = 8
 _LOG_LINE_LENGTH = 400
-_LOG_ERROR = re.compile(r"^E\d{4} |^error: |.*\bFailed to (pre)?initialize")
-# Said on every CPU machine, or of odd pictures.
-_LOG_NOISE = re.compile(r"CudaDriverHelper|CUDA driver version|Corrupt JPEG data|^libpng |^[|+ ]")
-_LOG_WELL = re.compile(r"^I\d{4} ")  # an error of a model's process may be told as information
-# After this tritonserver waits for the process for ever.
+# After this, which is told as information, tritonserver waits for the process for ever.
 _STUB_FAILED = "Failed to preinitialize Python stub"
+# Said on every CPU machine, of odd pictures, or of what goes well; tables; a stack's frames.
+_LOG_NOISE = re.compile(
+    r"CudaDriverHelper|CUDA driver version|pinned_memory_manager|Corrupt JPEG data|^libpng "
+    rf"|^[|+]|^\s*\d+# |^I\d{{4}} (?!.*{_STUB_FAILED})"
+)
 _SHM = Path("/dev/shm")
 _GUARD = """
 cat >/dev/null
@@ -164,11 +165,9 @@ class TritonServer:
             self._process = None
 
     def log_tail(self) -> str:
-        """Return the last errors of tritonserver's log, or its last lines if it names none."""
+        """Return the last lines of tritonserver's log that may say what went wrong."""
         lines = self._log().splitlines() or ["(no log)"]
-        said = [line for line in lines if line and not _LOG_NOISE.search(line)]
-        errors = [line for line in said if _LOG_ERROR.match(line)]
-        told = errors or [line for line in said if not _LOG_WELL.match(line)] or lines
+        told = [line for line in lines if line.strip() and not _LOG_NOISE.search(line)] or lines
         tail = told[-_LOG_TAIL_LINES:]
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cropseek.errors import SetupError
-from cropseek.triton.config import ModelConfig, backend_of, read_pbtxt
+from cropseek.triton.config import InstanceGroup, ModelConfig, backend_of, read_pbtxt
 
 # What was tried is in docs/performance.md, "The thread plan".
 PICTURES_PER_CORE = 2  # a BLS instance works on one picture, and waits for models most of the time
@@ -39,7 +39,7 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
             text = config.read_text(encoding="utf-8")
             if profile == "cpu" and model.name in _INSTANCES_PER_CORE:
                 text = _with_instances(text, _INSTANCES_PER_CORE[model.name] * cores)
-        except ValueError as error:  # no UTF-8, no configuration, no instances
+        except ValueError as error:  # no UTF-8, or no configuration
             raise SetupError(f"{config}: {error}; see `cropseek repo check`") from None
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
 
@@ -62,9 +62,7 @@ def require_backends(models: Path, profile: str, backends: Path) -> None:
 
 def _with_instances(text: str, count: int) -> str:
     config = ModelConfig.from_pbtxt(text)
-    if not config.instance_group:
-        raise ValueError("expected an instance_group, got none")
-    first, *others = config.instance_group
+    first, *others = config.instance_group or (InstanceGroup(),)
     groups = (replace(first, count=count), *others)
     return replace(config, instance_group=groups).to_pbtxt()
 
