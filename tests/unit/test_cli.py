@@ -536,6 +536,7 @@ def test_an_error_of_the_whole_command_is_told_once_while_many_are_sent(
         ran = there(command, "good")
         assert ran.code == 1
         assert ran.errors == ["cropseek: the server is stopping"]
+        assert ran.out == ""
 
 
 def test_doctor_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cropseek.catalog import Catalog
 from cropseek.types import Float32Array
 from tests.unit.catalog_builders import DIM, FINGERPRINT, put, unit_rows
-
-MODEL = Path(__file__).parents[2] / "model_repository" / "vector_search" / "1" / "model.py"
-
-
-@dataclass
-class Tensor:
-    name: str
-    array: NDArray[Any]
-
-    def as_numpy(self) -> NDArray[Any]:
-        return self.array
-
-
-@dataclass
-class TritonError:
-    message: str
-    code: str
-    INVALID_ARG = "INVALID_ARG"
-    INTERNAL = "INTERNAL"
-
-
-@dataclass
-class InferenceResponse:
-    output_tensors: list[Tensor] = field(default_factory=list)
-    error: TritonError | None = None
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        assert self.error is None, self.error
-        return next(tensor.array for tensor in self.output_tensors if tensor.name == name)
+from tests.unit.fake_stub import Tensor, TritonError, load_model
 
 
 def request(
@@ -63,20 +30,8 @@ def request(
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The model, ready, over the catalog in `tmp_path`."""
-    pb_utils: Any = ModuleType("triton_python_backend_utils")
-    pb_utils.Tensor, pb_utils.TritonError = Tensor, TritonError
-    pb_utils.InferenceResponse = InferenceResponse
-    pb_utils.get_input_tensor_by_name = dict.__getitem__
-    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", pb_utils)
-    monkeypatch.setitem(sys.modules, "cropseek.triton.bls", pb_utils)  # to be put back after
-    del sys.modules["cropseek.triton.bls"]
     monkeypatch.setenv("CROPSEEK_DATA_DIR", str(tmp_path))
-    spec = importlib.util.spec_from_file_location("vector_search_model", MODEL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made = module.TritonPythonModel()
+    made = load_model("vector_search", monkeypatch).TritonPythonModel()
     made.initialize({})
     yield made
     made.finalize()
