@@ -224,7 +224,11 @@ def test_index_tells_what_was_kept_before_the_server_went(
     server.service.before_answer = go_at_the_third  # type: ignore[method-assign]
     ran = there("index", "missing.jpg", "good", *(["--json"] if as_json else []))
     assert ran.code == 1
-    assert ran.errors == ["cropseek: missing.jpg: no such file", "cropseek: stopping"]
+    assert ran.errors == [
+        "cropseek: missing.jpg: no such file",
+        "cropseek: stopped before the end; what was indexed so far is kept",
+        "cropseek: stopping",
+    ]
     if as_json:
         (document,) = ran.documents
         assert (document["images"], document["items"]) == (2, 4)

@@ -137,6 +137,17 @@ def test_a_path_that_is_no_file(client: Client, tmp_path: Path, name: str, messa
         client.detect(path)
 
 
+@pytest.mark.parametrize("target", ["127.0.0.1", "http://127.0.0.1:1", "host:", "", "a:b", ":1"])
+def test_an_address_that_is_none(target: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=f"expected host:port, as .*, got '{target}'"):
+        Client(target)
+
+
+@pytest.mark.parametrize("target", ["localhost:1", "[::1]:1", "dns:///host", "unix:/run/x"])
+def test_addresses(target: str) -> None:
+    Client(target).close()
+
+
 def test_a_picture_larger_than_a_message_is_not_sent(server: FakeServer) -> None:
     limit = 2**20
     with Client(server.target, max_message_bytes=limit) as client:

@@ -114,6 +114,7 @@ def index(
     """
     from cropseek.cli import show
     from cropseek.cli.connect import connected
+    from cropseek.cli.failures import print_error
     from cropseek.cli.inputs import pictures
     from cropseek.cli.progress import with_progress
     from cropseek.errors import CropseekError
@@ -143,8 +144,9 @@ def index(
             for outcome in with_progress(outcomes, paths):
                 work.take(outcome)
         except (CropseekError, KeyboardInterrupt):
-            if work.stored:  # it is kept, whatever ended the rest
+            if work.stored:
                 tell()
+                print_error("stopped before the end; what was indexed so far is kept")
             raise
     tell()
     _exit_on(work.failures)

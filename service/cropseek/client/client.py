@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from cropseek.client.results import (
     SearchOutcome,
     SearchResult,
 )
-from cropseek.errors import CropseekError, NotReady
+from cropseek.errors import CropseekError, InvalidInput, NotReady
 from cropseek.pb import cropseek_pb2 as pb
 from cropseek.pb import cropseek_pb2_grpc as pb_grpc
 
@@ -43,7 +44,8 @@ class Client:
     """A connection to a cropseek server; use it as a context manager, or call `close`.
 
     Pictures are encoded bytes or paths. Every failure is one of `cropseek.errors`: `NotReady` when
-    the server cannot be reached, `DeadlineExceeded` when a call takes longer than `timeout_s`.
+    the server cannot be reached, `DeadlineExceeded` when a call takes longer than `timeout_s`,
+    `InvalidInput` for a `target` that is not host:port or another address of gRPC's.
     Streams have no such limit, but notice a dead peer. `credentials` (as from
     `grpc.ssl_channel_credentials()`) are for a proxy that speaks TLS. The client is thread-safe.
     """
@@ -56,6 +58,7 @@ class Client:
         max_message_bytes: int = 64 * 2**20,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
+        _check_target(target)
         self.target = target
         self._timeout_s = timeout_s
         self._max_picture_bytes = max_message_bytes - _MESSAGE_OVERHEAD_BYTES
@@ -253,6 +256,12 @@ class _Sending:
             raise self._failure
         if self._book:
             raise NotReady(f"the server at {target} ended the stream before its last answer")
+
+
+def _check_target(target: str) -> None:
+    """Raise `InvalidInput` for what gRPC would take for the name of a host, and wait for."""
+    if not re.search(r"^(unix|dns|ipv4|ipv6|xds):|^[^/]+:\d+$", target):
+        raise InvalidInput(f"server: expected host:port, as {DEFAULT_TARGET}, got {target!r}")
 
 
 def _channel_options(target: str, max_message_bytes: int) -> list[tuple[str, int]]:
