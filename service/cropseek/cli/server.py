@@ -88,7 +88,10 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the page is written.")
     ] = Path("demo"),
-    server: options.Server = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="A running server, in place of an embedded one."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Index frames of a real video, search by a later one, and write a page of what was found.
