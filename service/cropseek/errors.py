@@ -22,9 +22,17 @@ from __future__ import annotations
 
 
 class CropseekError(Exception):
-    """The root of the tree; `code` is the name of its gRPC status code."""
+    """The root of the tree; `code` is the name of its gRPC status code.
+
+    `message` is one line; `details` are lines that say more, as the end of a log.
+    """
 
     code = "INTERNAL"
+
+    def __init__(self, message: str = "", details: str = "") -> None:
+        super().__init__(f"{message}\n{details}" if details else message)
+        self.message = message
+        self.details = details
 
 
 class InvalidInput(CropseekError):

@@ -75,6 +75,7 @@ class PictureOptions:
             _whole("class_ids", number)
         if self.collection_id is not None:
             _whole("collection_id", self.collection_id)
+            _in_range("collection_id", self.collection_id, 0, 2**63 - 1)
         if self.regions is Regions.BOXES and not self.boxes_xyxy:
             raise InvalidInput("boxes: expected at least one box with regions = boxes, got none")
         if len(self.boxes_xyxy) > MAX_DETECTIONS:

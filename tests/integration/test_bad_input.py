@@ -145,6 +145,8 @@ def test_a_profile_for_other_backends(tmp_path: Path, profile: str) -> None:
     [
         ("no.such.host.invalid", "an address"),
         ("\u00fc" * 64, "an address"),
+        ("", "an address"),
+        ("127.1", "an address"),
         ("192.0.2.1", "an address of this machine"),  # of nobody's: RFC 5737
         ("fe80::1", "an address of this machine"),  # no scope
     ],
@@ -172,6 +174,14 @@ def test_what_comes_past_the_service_is_told_what_is_wrong(server: RunningServer
             assert caught.value.status() == "StatusCode.INVALID_ARGUMENT"
             assert "expected" in str(caught.value)
             assert "Traceback" not in str(caught.value)
+
+
+def test_a_data_directory_that_is_no_utf8(tmp_path: Path) -> None:
+    """Triton's Python models could not be told of it."""
+    settings = Settings(data_dir=Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xe9")))
+    with pytest.raises(SetupError, match=r"data_dir: expected a path in UTF-8.*/d\\xe9/run"):
+        with running_server(settings):
+            pass
 
 
 def test_a_tritonserver_that_is_none(tmp_path: Path) -> None:

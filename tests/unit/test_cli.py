@@ -509,6 +509,46 @@ def test_names_that_people_use_are_shown_as_they_are(
     assert there("detect", name).out.startswith(name)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index", "good", "--collection", "n\udce9"),
+        ("index", "good", "--metadata", "a\udce9=b"),
+        ("detect", "good", "--classes", "a\udce9"),
+        ("detect", "good", "--server", "h\udce9:1"),
+        ("draw", "good/a.png", "-o", "no\n\udce9/x.jpg"),
+    ],
+    ids=lambda arguments: arguments[2],
+)
+def test_arguments_that_are_no_text_are_one_line(
+    server: FakeServer, arguments: tuple[str, ...]
+) -> None:
+    there = () if "--server" in arguments else ("--server", server.target)
+    ran = run(*arguments, *there)
+    assert ran.code == 1
+    assert len(ran.errors) == 1
+    assert ran.errors[0].startswith("cropseek: ")
+    assert r"\udce9" in ran.err or r"\xe9" in ran.err
+
+
+def test_a_collection_is_no_order_to_the_terminal(there: Callable[..., Ran]) -> None:
+    ran = there("index", "good", "--collection", "n\n\x1b[31m")
+    assert r"in collection n\n\x1b[31m, " in ran.out
+
+
+def test_a_current_folder_that_is_gone(
+    there: Callable[..., Ran], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there("index", folder / "good")
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert there("search", folder / "good" / "a.png").code == 0
+    ran = there("index", "a.png")
+    assert ran.errors == ["cropseek: the current folder has been deleted"]
+
+
 def test_blanks_in_a_name_are_kept(there: Callable[..., Ran]) -> None:
     ran = there("index", "a  b.jpg", "--json")
     assert ran.errors == ["cropseek: a  b.jpg: no such file"]
@@ -516,8 +556,8 @@ def test_blanks_in_a_name_are_kept(there: Callable[..., Ran]) -> None:
 
 
 def test_an_error_of_several_lines_keeps_them(capsys: pytest.CaptureFixture[str]) -> None:
-    print_error("the end of its log:\nE one\x1b[2J\nE two")
-    assert capsys.readouterr().err == "cropseek: the end of its log:\nE one\\x1b[2J\nE two\n"
+    print_error("the end\nof its log:", "E one\x1b[2J\nE two")
+    assert capsys.readouterr().err == "cropseek: the end\\nof its log:\nE one\\x1b[2J\nE two\n"
 
 
 @pytest.mark.parametrize("columns", [40, 46, 54])

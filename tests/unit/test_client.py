@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import socket
 import threading
@@ -137,15 +138,27 @@ def test_a_path_that_is_no_file(client: Client, tmp_path: Path, name: str, messa
         client.detect(path)
 
 
-@pytest.mark.parametrize("target", ["127.0.0.1", "http://127.0.0.1:1", "host:", "", "a:b", ":1"])
+@pytest.mark.parametrize(
+    "target", ["127.0.0.1", "http://127.0.0.1:1", "h:", "", "a:b", ":1", "h:1\n"]
+)
 def test_an_address_that_is_none(target: str) -> None:
-    with pytest.raises(errors.InvalidInput, match=f"expected host:port, as .*, got '{target}'"):
+    wanted = re.escape(f"expected host:port, as 127.0.0.1:50051, got {target!r}")
+    with pytest.raises(errors.InvalidInput, match=wanted):
         Client(target)
 
 
 @pytest.mark.parametrize("target", ["localhost:1", "[::1]:1", "dns:///host", "unix:/run/x"])
 def test_addresses(target: str) -> None:
     Client(target).close()
+
+
+def test_a_device_without_end_and_a_pipe(server: FakeServer, tmp_path: Path) -> None:
+    with Client(server.target, max_message_bytes=2**21) as client:
+        with pytest.raises(errors.InvalidInput, match=r"/dev/zero: expected at most \d+ bytes"):
+            client.detect("/dev/zero")
+        os.mkfifo(tmp_path / "pipe")
+        threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[picture()]).start()
+        assert client.detect(tmp_path / "pipe").detections
 
 
 def test_a_picture_larger_than_a_message_is_not_sent(server: FakeServer) -> None:

@@ -140,8 +140,14 @@ def test_a_missing_key_is_named(repository: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[detector\n", b'[detector]\nname = "\xe9"\n'],
-    ids=["empty", "not TOML", "not UTF-8"],
+    [
+        b"",
+        b"[detector\n",
+        b'[detector]\nname = "\xe9"\n',
+        b'detector = 3\nembedder = "a"\n',
+        b'[detector]\nfile = 3\nsha256 = "a"\n[embedder]\n',
+    ],
+    ids=["empty", "not TOML", "not UTF-8", "no tables", "not a path"],
 )
 def test_a_broken_manifest_is_refused(repository: Path, data: bytes) -> None:
     """As a fault of the installation, not with a traceback."""

@@ -57,6 +57,8 @@ def test_the_packaged_files_stay_as_they_are(tmp_path: Path, group: str) -> None
     (folder / "cpu.pbtxt").write_text(text)
     (folder / "t4.pbtxt").write_text("")
     (source / "models.toml").write_text("")
+    for stray in (".git", "__pycache__"):
+        (source / stray).mkdir()
     prepare_repository(source, tmp_path / "target", "cpu", 3)
     assert (folder / "cpu.pbtxt").read_text() == text
     made = tmp_path / "target" / "image_search" / "configs" / "cpu.pbtxt"

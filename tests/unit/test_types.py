@@ -60,6 +60,7 @@ def test_what_regions_want(regions: Regions, detections: bool, whole: bool) -> N
         ({"max_detections": 1.5}, r"max_detections: expected a whole number, got 1.5"),
         ({"top_k": True}, r"top_k: expected a whole number, got True"),
         ({"class_ids": (0, "a")}, r"class_ids: expected a whole number, got 'a'"),
+        ({"collection_id": 2**63}, r"collection_id: expected a value from 0 to"),
         ({"collection_id": "x"}, r"collection_id: expected a whole number, got 'x'"),
         ({"boxes_xyxy": ((1, 4, 3, 2),)}, r"boxes\[0\]: expected finite x1 < x2 and y1 < y2"),
         ({"boxes_xyxy": ((1, 2, 1, 4),)}, r"boxes\[0\]"),

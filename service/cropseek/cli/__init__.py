@@ -30,7 +30,10 @@ class _Group(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except CropseekError as error:
-            print_error(str(error))
+            print_error(error.message, error.details)
+            raise typer.Exit(1) from None
+        except UnicodeEncodeError as error:  # of an argument, where protobuf wants text
+            print_error(f"expected UTF-8, got {error.object!r}")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None

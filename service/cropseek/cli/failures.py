@@ -25,13 +25,13 @@ stderr = Console(stderr=True, highlight=False)
 ITEM_ERRORS = (InvalidInput, ModelFailed, DeadlineExceeded, Overloaded)
 
 
-def print_error(message: str) -> None:
+def print_error(message: str, details: str = "") -> None:
     """Print one line, however wide the terminal is, above a progress bar if there is one.
 
-    A message of several lines, as with the end of a log, keeps them.
+    `details` are lines that follow, as the end of a log.
     """
-    lines = map(printable, message.split("\n"))
-    stderr.print(Text("cropseek: " + "\n".join(lines)), soft_wrap=True)
+    lines = [f"cropseek: {message}", *details.splitlines()]
+    stderr.print(Text("\n".join(map(printable, lines))), soft_wrap=True)
 
 
 @contextmanager
@@ -56,4 +56,4 @@ class Failures:
             raise error
         message = " ".join(str(error).removeprefix(f"{picture.name}: ").split())
         self.rows.append({**picture.to_dict(), "code": error.code, "message": message})
-        print_error(f"{printable(picture.title)}: {message}")
+        print_error(f"{picture.title}: {message}")

@@ -12,6 +12,7 @@ from cropseek.cli.inputs import Picture
 from cropseek.client.pictures import read_picture
 from cropseek.client.results import DetectResult, EmbedResult
 from cropseek.errors import InvalidInput
+from cropseek.text import path_text
 from cropseek.vision.decode import DecodeLimits, decode_image
 from cropseek.vision.draw import draw_detections
 
@@ -86,6 +87,7 @@ def _written(path: Path, write: Callable[[], None]) -> None:
     try:
         write()
     except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from None
+        why = error.strerror or str(error)
+        raise InvalidInput(f"cannot write {path_text(path)}: {why}") from None
     except ValueError as error:
-        raise InvalidInput(f"cannot write {path}: {error}") from None
+        raise InvalidInput(f"cannot write {path_text(path)}: {error}") from None

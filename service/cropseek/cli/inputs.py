@@ -43,7 +43,10 @@ class Picture:
     @property
     def source(self) -> str:
         """The absolute path, which means the same file wherever a later search is run."""
-        return path_text(Path(os.path.abspath(self.name)))
+        try:
+            return path_text(Path(os.path.abspath(self.name)))
+        except FileNotFoundError:
+            raise InvalidInput("the current folder has been deleted") from None
 
     @property
     def title(self) -> str:

@@ -117,7 +117,11 @@ def _common_folder(sources: Sequence[str]) -> str:
 
 
 def _below_here(source: str) -> str:
-    return source.removeprefix(path_text(Path.cwd()) + os.sep)
+    try:
+        here = path_text(Path.cwd())
+    except FileNotFoundError:  # it has been deleted
+        return source
+    return source.removeprefix(here + os.sep)
 
 
 def found_in(neighbor: Neighbor) -> str:
@@ -129,7 +133,7 @@ def found_in(neighbor: Neighbor) -> str:
 def print_indexed(images: int, items: int, collection: str, took_s: float) -> None:
     """Print what an `index` command did."""
     objects, pictures = _count(items, "object"), _count(images, "picture")
-    stdout.print(Text(f"{objects} of {pictures} in collection {collection}, {took_s:.1f} s"))
+    _print_line(f"{objects} of {pictures} in collection {collection}, {took_s:.1f} s")
 
 
 def print_vectors_written(file: VectorFile, *, as_json: bool) -> None:

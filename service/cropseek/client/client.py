@@ -260,7 +260,7 @@ class _Sending:
 
 def _check_target(target: str) -> None:
     """Raise `InvalidInput` for what gRPC would take for the name of a host, and wait for."""
-    if not re.search(r"^(unix|dns|ipv4|ipv6|xds):|^[^/]+:\d+$", target):
+    if not re.fullmatch(r"(unix|dns|ipv4|ipv6|xds):.+|[^/\s]+:\d+", target):
         raise InvalidInput(f"server: expected host:port, as {DEFAULT_TARGET}, got {target!r}")
 
 

@@ -46,7 +46,7 @@ def to_cropseek_error(error: grpc.RpcError, target: str, timeout_s: float | None
         return NotReady(f"lost the connection to the server at {target}: {details}")
     if code == "UNIMPLEMENTED":
         return from_code(code, f"the server at {target} is not this version's cropseek: {details}")
-    if code == "DEADLINE_EXCEEDED" and text.startswith("deadline exceeded"):
+    if code == "DEADLINE_EXCEEDED" and not told_by_server and "deadline exceeded" in text:
         return DeadlineExceeded(f"no answer from {target} within {timeout_s or 0:g} s")
     if code == "RESOURCE_EXHAUSTED" and "message larger than max" in text:
         return InvalidInput(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import re
 import signal
 import socket
 import threading
@@ -34,6 +35,7 @@ from cropseek.triton.repository import PICTURES_PER_CORE
 SERVICE = pb.DESCRIPTOR.services_by_name["CropseekService"].full_name
 _STOP_GRACE_S = 10.0
 _WATCH_S = 1.0
+_SHORT_ADDRESS = re.compile(r"|\d+(\.\d+){0,2}")  # as "127.1": the system knows it, gRPC does not
 _log = logging.getLogger(__name__)
 
 
@@ -157,8 +159,8 @@ async def _until_stopped(stop: asyncio.Event, triton: TritonServer, running: Run
             raise NotReady("a model's process has died: ending, to be started again")
         if not triton.alive():
             raise NotReady(
-                f"Triton ended with status {triton.exit_status()}; "
-                f"the end of its log:\n{triton.log_tail()}"
+                f"Triton ended with status {triton.exit_status()}; the end of its log:",
+                triton.log_tail(),
             )
         try:
             await asyncio.wait_for(stop.wait(), _WATCH_S)
@@ -178,6 +180,8 @@ def _bind(server: grpc.aio.Server, settings: Settings) -> int:
 
 def _check_port_free(settings: Settings) -> None:
     """Raise `SetupError` if the port is taken, before seconds are spent on starting Triton."""
+    if _SHORT_ADDRESS.fullmatch(settings.host):
+        raise SetupError(f"host: expected an address, got {settings.host!r}")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

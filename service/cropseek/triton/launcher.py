@@ -29,8 +29,9 @@ import numpy as np
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from cropseek.errors import NotReady
+from cropseek.errors import NotReady, SetupError
 from cropseek.settings import Settings, as_environment, base_environment
+from cropseek.text import path_text
 from cropseek.triton.client import MODEL, image_input
 from cropseek.triton.cores import usable_cores
 from cropseek.triton.machine import (
@@ -90,7 +91,7 @@ class TritonServer:
         self._backends = backends
         self._run_dir = settings.data_dir.resolve() / "run"
         self._log_path = self._run_dir / "triton.log"
-        digest = hashlib.sha256(str(self._run_dir).encode()).hexdigest()
+        digest = hashlib.sha256(os.fsencode(self._run_dir)).hexdigest()
         self.shm_prefix = f"cropseek_{digest[:8]}_"
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -129,6 +130,7 @@ class TritonServer:
         than `ready_timeout_s`, with the end of its log.
         """
         require(check_machine(self._settings))
+        _require_utf8(self._run_dir)
         install = find_tritonserver(self._settings)
         self._clean()
         self._prepare(install)
@@ -167,8 +169,8 @@ class TritonServer:
     def log_tail(self) -> str:
         """Return the last lines of tritonserver's log that may say what went wrong."""
         lines = self._log().splitlines() or ["(no log)"]
-        told = [line for line in lines if line.strip() and not _LOG_NOISE.search(line)] or lines
-        tail = told[-_LOG_TAIL_LINES:]
+        told = [line for line in lines if line.strip() and not _LOG_NOISE.search(line)]
+        tail = (told or ["(nothing in it says why)"])[-_LOG_TAIL_LINES:]
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
 
     def _log(self) -> str:
@@ -219,7 +221,8 @@ class TritonServer:
                 if time.monotonic() > deadline:
                     raise NotReady(
                         f"Triton was not ready within {self._settings.ready_timeout_s:g} s; "
-                        f"the end of its log:\n{self.log_tail()}"
+                        "the end of its log:",
+                        self.log_tail(),
                     )
                 time.sleep(0.05)
             self._warm_up(client, deadline)
@@ -231,11 +234,11 @@ class TritonServer:
         status = self._process.poll()
         if status is not None:
             raise NotReady(
-                f"Triton ended with status {status} while starting; "
-                f"the end of its log:\n{self.log_tail()}"
+                f"Triton ended with status {status} while starting; the end of its log:",
+                self.log_tail(),
             )
         if _STUB_FAILED in self._log():
-            raise NotReady(f"a model's process did not start:\n{self.log_tail()}")
+            raise NotReady("a model's process did not start:", self.log_tail())
 
     def _warm_up(self, client: triton.InferenceServerClient, deadline: float) -> None:
         """Send a picture through every instance of the whole path."""
@@ -256,8 +259,8 @@ class TritonServer:
                 list(threads.map(search, range(instances)))
         except InferenceServerException as error:
             raise NotReady(
-                f"a first picture did not come through Triton: {error}; "
-                f"the end of its log:\n{self.log_tail()}"
+                f"a first picture did not come through Triton: {error}; the end of its log:",
+                self.log_tail(),
             ) from None
 
 
@@ -288,6 +291,13 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _require_utf8(folder: Path) -> None:
+    if path_text(folder) != str(folder):
+        raise SetupError(
+            f"data_dir: expected a path in UTF-8, Triton takes no other, got {path_text(folder)}"
+        )
 
 
 def _start_guard(group: int, shm_prefix: str) -> subprocess.Popen[bytes]:

@@ -61,6 +61,10 @@ def load_manifest(repository: Path) -> Manifest:
         raise ManifestError(f"{error.filename}: {error.strerror}; reinstall cropseek") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from None
+    except (TypeError, AttributeError) as error:  # a value of another type
+        raise ManifestError(
+            f"{path}: expected what `python -m cropseek_export` writes: {error}"
+        ) from None
     except KeyError as error:
         raise ManifestError(f"{path}: expected the key {error}, which is not there") from None
 

@@ -23,7 +23,7 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
     GPU profile's counts are per GPU. Raises `SetupError` if a model has none for the profile, or
     one to adapt that cannot be read.
     """
-    for model in sorted(path for path in source.iterdir() if path.is_dir()):
+    for model in sorted(path for path in source.iterdir() if _is_model(path)):
         (target / model.name / "configs").mkdir(parents=True)
         for part in model.iterdir():
             if part.name != "configs":
@@ -42,6 +42,10 @@ def prepare_repository(source: Path, target: Path, profile: str, cores: int) -> 
         except ValueError as error:  # no UTF-8, or no configuration
             raise SetupError(f"{config}: {error}; see `cropseek repo check`") from None
         (target / model.name / "configs" / config.name).write_text(text, encoding="utf-8")
+
+
+def _is_model(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith((".", "__"))  # .git, __pycache__
 
 
 def require_backends(models: Path, profile: str, backends: Path) -> None:
