@@ -103,7 +103,20 @@ def _cpu_time(result: Any) -> str:
         ["bare stages, no server", total("bare"), total("hollow_bare")],
     ]
     head = ["core-ms a picture, median", "as served", "models that compute nothing"]
-    return _table(head, rows) + _machine(result)
+    return _table(head, rows) + _path_ms(rounds) + _machine(result)
+
+
+def _path_ms(rounds: list[dict[str, dict[str, float]]]) -> str:
+    """Return what the server takes beyond the bare stages, idle time left out."""
+
+    def spread(server: str, bare: str) -> str:
+        more = [sum(r[server].values()) - r[server]["idle"] - r[bare]["stages"] for r in rounds]
+        return f"{statistics.median(more):.1f} ({min(more):.1f} to {max(more):.1f})"
+
+    return (
+        f"\nBeyond the bare stages, idle time left out: {spread('server', 'bare')} as served, "
+        f"{spread('hollow_server', 'hollow_bare')} with models that compute nothing.\n"
+    )
 
 
 def _frame_path(result: Any) -> str:

@@ -71,8 +71,9 @@ class PictureOptions:
         _whole("top_k", self.top_k)
         _in_range("top_k", self.top_k, 0, MAX_TOP_K)
         _in_range("min_similarity", self.min_similarity, -1.0, 1.0)
-        for number in self.class_ids:
-            _whole("class_ids", number)
+        for class_id in self.class_ids:
+            _whole("class_ids", class_id)
+            _in_range("class_ids", class_id, 0, 2**31 - 1)
         if self.collection_id is not None:
             _whole("collection_id", self.collection_id)
             _in_range("collection_id", self.collection_id, 0, 2**63 - 1)
@@ -116,7 +117,12 @@ def _whole(name: str, value: object) -> None:
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # false for NaN as well
-        raise InvalidInput(f"{name}: expected a value from {low:g} to {high:g}, got {value:g}")
+        low_text, high_text, text = map(_number_text, (low, high, value))
+        raise InvalidInput(f"{name}: expected a value from {low_text} to {high_text}, got {text}")
+
+
+def _number_text(value: float) -> str:
+    return str(value) if isinstance(value, Integral) else f"{value:g}"
 
 
 @dataclass(frozen=True)

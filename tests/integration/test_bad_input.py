@@ -147,6 +147,7 @@ def test_a_profile_for_other_backends(tmp_path: Path, profile: str) -> None:
         ("\u00fc" * 64, "an address"),
         ("", "an address"),
         ("127.1", "an address"),
+        ("0x7f000001", "an address"),
         ("192.0.2.1", "an address of this machine"),  # of nobody's: RFC 5737
         ("fe80::1", "an address of this machine"),  # no scope
     ],

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -547,6 +549,37 @@ def test_a_current_folder_that_is_gone(
     assert there("search", folder / "good" / "a.png").code == 0
     ran = there("index", "a.png")
     assert ran.errors == ["cropseek: the current folder has been deleted"]
+    ran = run("repo", "check", ".")
+    assert ran.errors == ["cropseek: the current folder has been deleted"]
+
+
+def test_index_stopped_by_ctrl_c_tells_what_it_kept(server: FakeServer) -> None:
+    asked, at_the_third, stopped = count(1), threading.Event(), threading.Event()
+
+    def hold_the_third() -> None:
+        if next(asked) == 3:
+            at_the_third.set()
+            stopped.wait(30)
+
+    server.service.before_answer = hold_the_third  # type: ignore[method-assign]
+    process = start("index", "good", "--json", "--server", server.target)
+    with process:
+        assert at_the_third.wait(30)
+        time.sleep(0.5)  # the first two answers are on their way
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        stopped.set()
+    assert process.returncode == 130
+    assert json.loads(out) == {"images": 2, "items": 4, "failed": []}
+    assert err == "cropseek: stopped before the end; what was indexed so far is kept\n"
+
+
+def test_what_failed_is_told_also_when_the_server_goes(
+    server: FakeServer, there: Callable[..., Ran]
+) -> None:
+    server.service.fail_with = (grpc.StatusCode.UNAVAILABLE, "stopping")
+    ran = there("index", "missing.jpg", "good", "--json")
+    assert [row["image"] for row in ran.documents[0]["failed"]] == ["missing.jpg"]
 
 
 def test_blanks_in_a_name_are_kept(there: Callable[..., Ran]) -> None:

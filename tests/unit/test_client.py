@@ -139,7 +139,7 @@ def test_a_path_that_is_no_file(client: Client, tmp_path: Path, name: str, messa
 
 
 @pytest.mark.parametrize(
-    "target", ["127.0.0.1", "http://127.0.0.1:1", "h:", "", "a:b", ":1", "h:1\n"]
+    "target", ["127.0.0.1", "http://127.0.0.1:1", "h:", "", "[::1]", "::1", ":1", "h:1\n"]
 )
 def test_an_address_that_is_none(target: str) -> None:
     wanted = re.escape(f"expected host:port, as 127.0.0.1:50051, got {target!r}")
@@ -147,9 +147,15 @@ def test_an_address_that_is_none(target: str) -> None:
         Client(target)
 
 
-@pytest.mark.parametrize("target", ["localhost:1", "[::1]:1", "dns:///host", "unix:/run/x"])
+@pytest.mark.parametrize(
+    "target", ["localhost:1", "[::1]:1", "h:https", "dns:///host", "unix:/x", "unix-abstract:x"]
+)
 def test_addresses(target: str) -> None:
     Client(target).close()
+
+
+def test_an_address_with_tls_needs_no_port() -> None:
+    Client("search.example.com", credentials=grpc.ssl_channel_credentials()).close()
 
 
 def test_a_device_without_end_and_a_pipe(server: FakeServer, tmp_path: Path) -> None:

@@ -269,7 +269,9 @@ def test_every_failure_has_its_error(
 
 
 @pytest.mark.parametrize("way", ["", "detect: ", "INTERNAL: detect: "])
-def test_full_shared_memory_is_told_as_what_passes(way: str) -> None:
+def test_full_shared_memory_is_told_as_what_passes(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Triton's own words, from its port, through BLS, and in the code that BLS sends along."""
     message = (
         f"{way}Failed to increase the shared memory pool size for key 'cropseek_63d21077_f389' to "
@@ -279,3 +281,4 @@ def test_full_shared_memory_is_told_as_what_passes(way: str) -> None:
     error = as_cropseek_error(InferenceServerException(message, status="StatusCode.INTERNAL"))
     assert type(error) is errors.Overloaded
     assert "/dev/shm" in str(error)
+    assert caplog.messages == [message]

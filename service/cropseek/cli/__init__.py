@@ -33,7 +33,14 @@ class _Group(TyperGroup):
             print_error(error.message, error.details)
             raise typer.Exit(1) from None
         except UnicodeEncodeError as error:  # of an argument, where protobuf wants text
+            if error.encoding != "utf-8":
+                raise
             print_error(f"expected UTF-8, got {error.object!r}")
+            raise typer.Exit(1) from None
+        except FileNotFoundError:
+            if _has_current_folder():
+                raise
+            print_error("the current folder has been deleted")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
@@ -47,6 +54,14 @@ class _Group(TyperGroup):
                 raise
             raise typer.Exit(_INTERRUPTED) from None
         return result
+
+
+def _has_current_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 app = typer.Typer(

@@ -43,10 +43,7 @@ class Picture:
     @property
     def source(self) -> str:
         """The absolute path, which means the same file wherever a later search is run."""
-        try:
-            return path_text(Path(os.path.abspath(self.name)))
-        except FileNotFoundError:
-            raise InvalidInput("the current folder has been deleted") from None
+        return path_text(Path(os.path.abspath(self.name)))
 
     @property
     def title(self) -> str:

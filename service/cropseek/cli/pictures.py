@@ -144,7 +144,7 @@ def index(
             for outcome in with_progress(outcomes, paths):
                 work.take(outcome)
         except (CropseekError, KeyboardInterrupt):
-            if work.stored:
+            if work.stored or work.failures.rows:
                 tell()
                 print_error("stopped before the end; what was indexed so far is kept")
             raise

@@ -45,7 +45,8 @@ class Client:
 
     Pictures are encoded bytes or paths. Every failure is one of `cropseek.errors`: `NotReady` when
     the server cannot be reached, `DeadlineExceeded` when a call takes longer than `timeout_s`,
-    `InvalidInput` for a `target` that is not host:port or another address of gRPC's.
+    `InvalidInput` for a `target` that is a URL or has no port. (Text that UTF-8 cannot hold is
+    Python's own `UnicodeEncodeError`.)
     Streams have no such limit, but notice a dead peer. `credentials` (as from
     `grpc.ssl_channel_credentials()`) are for a proxy that speaks TLS. The client is thread-safe.
     """
@@ -58,7 +59,7 @@ class Client:
         max_message_bytes: int = 64 * 2**20,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        _check_target(target)
+        _check_target(target, needs_port=credentials is None)
         self.target = target
         self._timeout_s = timeout_s
         self._max_picture_bytes = max_message_bytes - _MESSAGE_OVERHEAD_BYTES
@@ -195,21 +196,25 @@ class Client:
         sending = _Sending(items, to_request)
         answers = method(sending.requests())
         at = 0
+
+        def not_sent() -> Iterator[_Outcome]:
+            nonlocal at
+            for item, why in sending.unsent_before_next_answer():
+                yield unsent(item, at, why)
+                at += 1
+
         try:
             for answer in answers:
-                for item, why in sending.unsent_before_next_answer():
-                    yield unsent(item, at, why)
-                    at += 1
+                yield from not_sent()
                 sending.answered()
                 yield from_answer(answer, at)
                 at += 1
         except grpc.RpcError as error:
+            yield from not_sent()
             raise to_cropseek_error(error, self.target, None) from None
         finally:
             answers.cancel()
-        for item, why in sending.unsent_before_next_answer():
-            yield unsent(item, at, why)
-            at += 1
+        yield from not_sent()
         sending.check_finished(self.target)
 
 
@@ -258,9 +263,10 @@ class _Sending:
             raise NotReady(f"the server at {target} ended the stream before its last answer")
 
 
-def _check_target(target: str) -> None:
-    """Raise `InvalidInput` for what gRPC would take for the name of a host, and wait for."""
-    if not re.fullmatch(r"(unix|dns|ipv4|ipv6|xds):.+|[^/\s]+:\d+", target):
+def _check_target(target: str, *, needs_port: bool) -> None:
+    """Raise `InvalidInput` for what gRPC would take for a host's name, or for port 443 of one."""
+    no_port = needs_port and re.fullmatch(r"[^:/]*:?|\[[^\]]*\]:?", target)
+    if no_port or re.match(r"https?://|:|$|.*\s", target, re.IGNORECASE | re.DOTALL):
         raise InvalidInput(f"server: expected host:port, as {DEFAULT_TARGET}, got {target!r}")
 
 

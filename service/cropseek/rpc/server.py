@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import logging
-import re
 import signal
 import socket
 import threading
@@ -35,7 +35,6 @@ from cropseek.triton.repository import PICTURES_PER_CORE
 SERVICE = pb.DESCRIPTOR.services_by_name["CropseekService"].full_name
 _STOP_GRACE_S = 10.0
 _WATCH_S = 1.0
-_SHORT_ADDRESS = re.compile(r"|\d+(\.\d+){0,2}")  # as "127.1": the system knows it, gRPC does not
 _log = logging.getLogger(__name__)
 
 
@@ -180,14 +179,18 @@ def _bind(server: grpc.aio.Server, settings: Settings) -> int:
 
 def _check_port_free(settings: Settings) -> None:
     """Raise `SetupError` if the port is taken, before seconds are spent on starting Triton."""
-    if _SHORT_ADDRESS.fullmatch(settings.host):
+    if not settings.host or _is_short_for_an_address(settings.host):
         raise SetupError(f"host: expected an address, got {settings.host!r}")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
-        except (socket.gaierror, UnicodeError, TypeError):  # the last two: no name of a host
+        except socket.gaierror as error:
+            raise SetupError(
+                f"host: expected an address, got {settings.host!r}: {error.strerror}"
+            ) from None
+        except (UnicodeError, TypeError):  # no name that a host can have
             raise SetupError(f"host: expected an address, got {settings.host!r}") from None
         except OSError as error:
             if error.errno in (errno.EADDRNOTAVAIL, errno.EINVAL):
@@ -195,6 +198,19 @@ def _check_port_free(settings: Settings) -> None:
                     f"host: expected an address of this machine, got {settings.host!r}"
                 ) from None
             raise SetupError(f"{_in_use(settings)} ({error.strerror})") from None
+
+
+def _is_short_for_an_address(host: str) -> bool:
+    """Return whether the system reads a host as an address and gRPC does not, as "127.1"."""
+    try:
+        socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError, TypeError):
+        return False
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return False
 
 
 def _address(host: str, port: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ from cropseek.types import PictureOptions, PictureResult
 MODEL = "image_search"
 _DEAD_PROCESS = "is not healthy"  # "Stub process '…' is not healthy."
 _NO_SHARED_MEMORY = "to increase the shared memory pool"  # "Failed … size for key '…' to 34 bytes."
+_log = logging.getLogger(__name__)
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 
@@ -83,6 +85,7 @@ def as_cropseek_error(error: InferenceServerException) -> CropseekError:
     """Return the error of cropseek's tree that a failed request to Triton is."""
     message = str(error.message())
     if _NO_SHARED_MEMORY in message:  # in ours too, where a model called by BLS had none
+        _log.warning("%s", message)
         return Overloaded(
             "the server's shared memory is full: send fewer or smaller pictures at once, "
             "or give /dev/shm more (Docker: --shm-size)"

@@ -51,6 +51,7 @@ from cropseek.types import PictureOptions, Regions
 
 _LOG_TAIL_LINES = 8
 _LOG_LINE_LENGTH = 400
+_LOG_ERROR = re.compile(r"^E\d{4} |^error: ")
 # After this, which is told as information, tritonserver waits for the process for ever.
 _STUB_FAILED = "Failed to preinitialize Python stub"
 # Said on every CPU machine, of odd pictures, or of what goes well; tables; a stack's frames.
@@ -170,7 +171,12 @@ class TritonServer:
         """Return the last lines of tritonserver's log that may say what went wrong."""
         lines = self._log().splitlines() or ["(no log)"]
         told = [line for line in lines if line.strip() and not _LOG_NOISE.search(line)]
-        tail = (told or ["(nothing in it says why)"])[-_LOG_TAIL_LINES:]
+        told = told or [line for line in lines if line[:1] not in ("", "|", "+")]
+        start = max(0, len(told) - _LOG_TAIL_LINES)
+        errors = [number for number, line in enumerate(told) if _LOG_ERROR.match(line)]
+        if errors:  # the last one is told, however much follows it
+            start = min(start, errors[-1])
+        tail = told[start : start + _LOG_TAIL_LINES]
         return "\n".join(line[:_LOG_LINE_LENGTH] for line in tail)
 
     def _log(self) -> str:
@@ -217,7 +223,7 @@ class TritonServer:
         client = triton.InferenceServerClient(self.target)
         try:
             while not _server_ready(client):
-                self._check_alive()
+                self._raise_if_failed()
                 if time.monotonic() > deadline:
                     raise NotReady(
                         f"Triton was not ready within {self._settings.ready_timeout_s:g} s; "
@@ -229,7 +235,7 @@ class TritonServer:
         finally:
             client.close()
 
-    def _check_alive(self) -> None:
+    def _raise_if_failed(self) -> None:
         assert self._process is not None
         status = self._process.poll()
         if status is not None:
@@ -237,7 +243,7 @@ class TritonServer:
                 f"Triton ended with status {status} while starting; the end of its log:",
                 self.log_tail(),
             )
-        if _STUB_FAILED in self._log():
+        if _STUB_FAILED in self._log().rpartition("\n")[0]:  # its line is whole
             raise NotReady("a model's process did not start:", self.log_tail())
 
     def _warm_up(self, client: triton.InferenceServerClient, deadline: float) -> None:
