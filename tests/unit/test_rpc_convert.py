@@ -96,7 +96,7 @@ def test_region_options(message: pb.RegionOptions, expected: PictureOptions) -> 
         (pb.RegionOptions(min_score=1.5), "min_score: .* got 1.5"),
         (pb.RegionOptions(min_score=math.nan), "min_score: .* got nan"),
         (pb.RegionOptions(max_detections=0), "max_detections: .* got 0"),
-        (pb.RegionOptions(max_detections=2**32 - 1), "max_detections: .* got 4.29497e"),
+        (pb.RegionOptions(max_detections=2**32 - 1), "max_detections: .* got 4294967295"),
         (pb.RegionOptions(regions=pb.REGIONS_BOXES), "boxes: expected at least one box"),
         (
             pb.RegionOptions(regions=pb.REGIONS_BOXES, boxes=[pb.Box(x1=3, y1=0, x2=1, y2=9)]),
