@@ -4,7 +4,7 @@
 
 Every round takes turns: a server under a closed loop at concurrency 8, and one single-thread
 process a core with the bare stages, no server; then both again with models that compute nothing
-(`hollow`), so that what is left is decoding, cropping and the path, with warm caches. Reported:
+(`hollow`), so that what is left is decoding, cropping and the path. Reported:
 milliseconds of a core a picture, by what the process is for, the load generator among them, and
 what of all cores' time was idle meanwhile.
 """

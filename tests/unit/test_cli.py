@@ -7,10 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,14 @@ from cropseek.cli import app
 from cropseek.cli.failures import print_error
 from cropseek.cli.inputs import Picture
 from cropseek.cli.show import _common_folder, print_detections, print_neighbors
-from cropseek.client.results import Detection, DetectResult, Neighbor, SearchResult
+from cropseek.client import Client
+from cropseek.client.results import (
+    Detection,
+    DetectResult,
+    IndexOutcome,
+    Neighbor,
+    SearchResult,
+)
 from cropseek.triton import machine
 from cropseek.vision.decode import decode_image
 from tests.unit.fake_server import FakeServer, picture
@@ -553,25 +559,20 @@ def test_a_current_folder_that_is_gone(
     assert ran.errors == ["cropseek: the current folder has been deleted"]
 
 
-def test_index_stopped_by_ctrl_c_tells_what_it_kept(server: FakeServer) -> None:
-    asked, at_the_third, stopped = count(1), threading.Event(), threading.Event()
+def test_index_stopped_by_ctrl_c_tells_what_it_kept(
+    there: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Client.index_images
 
-    def hold_the_third() -> None:
-        if next(asked) == 3:
-            at_the_third.set()
-            stopped.wait(30)
+    def stopped_after_two(*arguments: Any, **options: Any) -> Iterator[IndexOutcome]:
+        yield from islice(whole(*arguments, **options), 2)
+        raise KeyboardInterrupt
 
-    server.service.before_answer = hold_the_third  # type: ignore[method-assign]
-    process = start("index", "good", "--json", "--server", server.target)
-    with process:
-        assert at_the_third.wait(30)
-        time.sleep(0.5)  # the first two answers are on their way
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        stopped.set()
-    assert process.returncode == 130
-    assert json.loads(out) == {"images": 2, "items": 4, "failed": []}
-    assert err == "cropseek: stopped before the end; what was indexed so far is kept\n"
+    monkeypatch.setattr(Client, "index_images", stopped_after_two)
+    ran = there("index", "good", "--json")
+    assert ran.code == 130
+    assert ran.documents == [{"images": 2, "items": 4, "failed": []}]
+    assert ran.errors == ["cropseek: stopped before the end; what was indexed so far is kept"]
 
 
 def test_what_failed_is_told_also_when_the_server_goes(
